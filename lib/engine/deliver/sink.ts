@@ -1,0 +1,22 @@
+import type {
+  CheckpointKeeper,
+  CheckpointReader,
+} from '../model/checkpoint.js';
+import type { Transaction } from '../model/transaction.js';
+
+/** Where a checkpoint comes from: a keeper that stores positions, or a sink's own method. */
+export type SinkCheckpoint =
+  | { readonly kind: 'keeper'; readonly keeper: CheckpointKeeper }
+  | { readonly kind: 'reader'; readonly read: CheckpointReader };
+
+/** What a pipeline delivers to. */
+export interface Sink {
+  /** Class name, for messages. */
+  readonly name: string;
+  readonly checkpoint: SinkCheckpoint;
+  /**
+   * Applies one transaction. A promise that resolves says that its work is durable. The result is typed `unknown`
+   * because a handler written in JavaScript may return anything; only a promise is accepted.
+   */
+  transaction(transaction: Transaction): unknown;
+}

@@ -1,0 +1,47 @@
+import type { Lsn } from './lsn.js';
+
+/** What a checkpoint is asked for: the pipeline, and the server that it is connected to. */
+export interface CheckpointContext {
+  readonly pipeline: string;
+  readonly slotName: string;
+  readonly systemIdentifier: string;
+  readonly timeline: number;
+}
+
+/** What a {@link CheckpointKeeper} has stored for one slot. */
+export interface StoredCheckpoint {
+  /** Commit position of the last transaction applied; `null` before the first. */
+  readonly commitLsn: Lsn | null;
+  /** Boundary below which nothing is left to come; `null` when none was stored. */
+  readonly confirmedLsn: Lsn | null;
+  readonly systemIdentifier: string;
+  readonly timeline: number;
+}
+
+/** Where a checkpoint table is, so that a publication that carries it can be refused. */
+export interface CheckpointHome {
+  readonly systemIdentifier: string;
+  readonly database: string;
+  /** OID of the table. */
+  readonly relationOid: number;
+  /** `schema.table`, each part quoted by the server where needed. */
+  readonly quotedName: string;
+}
+
+/** A checkpoint that stores positions besides reading them. `CheckpointTable` is one. */
+export interface CheckpointKeeper {
+  /** Called on every connect, before {@link load}: the server whose positions follow. */
+  identify(context: CheckpointContext): void;
+  /** The stored row, or `null` when there is none. */
+  load(): Promise<StoredCheckpoint | null>;
+  /** Stores a boundary without a transaction. Never moves backwards. */
+  confirm(lsn: Lsn): Promise<void>;
+  /** Commit position that was last advanced to since {@link load}; `null` when none was. */
+  readonly advancedTo: Lsn | null;
+  home(): Promise<CheckpointHome>;
+}
+
+/** A sink's own way to say what it applied last: the commit position, or `null` for nothing yet. */
+export type CheckpointReader = (
+  context: CheckpointContext,
+) => Promise<Lsn | null>;

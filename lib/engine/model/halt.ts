@@ -1,0 +1,106 @@
+import type { Lsn } from './lsn.js';
+
+/** Every reason for which a pipeline halts, with the sentence that says what to do. */
+export const HALTS = {
+  'config/go_forward_required':
+    'Set goForwardOnly: true to begin with the changes from now on, or restore the checkpoint of this slot.',
+  'config/server_too_old': 'Use PostgreSQL 15 or later.',
+  'session_identity/other_server':
+    'Point the connection at the server that the checkpoint belongs to, or remove the checkpoint row to start anew.',
+  'publication/missing':
+    'Create the publication, or correct the option publication; then start the pipeline again.',
+  'preflight/self_feeding':
+    'Leave the checkpoint table out of the publication: publish the tables by name instead.',
+  'slot/not_usable':
+    'Choose another slotName, or drop the slot with pg_drop_replication_slot() if nothing else needs it.',
+  'slot_invalidated/wal_lost':
+    'Drop the slot, load the sink anew from the source and remove its checkpoint; raise max_slot_wal_keep_size.',
+  'slot_invalidated/conflict':
+    'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+  'slot_invalidated/rows_removed':
+    'Drop the slot, load the sink anew from the source and remove its checkpoint; set hot_standby_feedback on the standby.',
+  'slot_invalidated/wal_level_insufficient':
+    'Set wal_level = logical, drop the slot, load the sink anew from the source and remove its checkpoint.',
+  'slot_invalidated/invalidated':
+    'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+  'data_gap/slot_missing_with_checkpoint':
+    'The changes since the checkpoint are lost with the slot: load the sink anew from the source and remove its checkpoint.',
+  'data_gap/slot_moved':
+    'Somebody advanced or re-created the slot, changes in between are lost: load the sink anew from the source and remove its checkpoint.',
+  'data_gap/checkpoint_ahead_of_server':
+    'The server was restored to a time before the checkpoint: load the sink anew from the source and remove its checkpoint.',
+  'checkpoint/invalid':
+    'Return a commit position as bigint, or null when nothing was applied yet, from the @Checkpoint() method.',
+  'command_error/permanent':
+    'Mend what the server reports with this SQLSTATE; then start the pipeline again.',
+  decode_failure:
+    'Report this with the server version: the stream holds a message that cannot be read.',
+  unsupported_message:
+    'Report this with the server version: the stream holds a message of an unknown kind.',
+  protocol_violation:
+    'Report this with the server version: the stream holds messages in an impossible order.',
+  transaction_too_large:
+    'Raise maxInflightBytes above the size of the transaction.',
+  sink_failed:
+    'See halt.sinkError(); mend the sink or its database, then start the pipeline again.',
+  'sink_failed/no_promise':
+    'Return the promise of the work from the handler (declare it async), so that nothing is confirmed before it is durable.',
+  'sink_failed/around_skipped':
+    'Call next() exactly once in the option around.',
+} as const satisfies Record<string, string>;
+
+/** Names a reason for which a pipeline halts. */
+export type HaltCode = keyof typeof HALTS;
+
+/** Facts beside the code of a halt. */
+export interface HaltFacts {
+  /** What was found: names and positions, never a row value. */
+  readonly detail: string;
+  /** Commit position of the transaction at which the pipeline halted. */
+  readonly lsn?: Lsn;
+  /** The error of the user's own sink. */
+  readonly sinkError?: unknown;
+}
+
+/** Why a pipeline stands still until somebody acts. Slot and checkpoint are as they were. */
+export class Halt {
+  readonly remedy: string;
+  readonly detail: string;
+  readonly lsn: Lsn | null;
+  readonly at: Date;
+  readonly #sinkError: unknown;
+
+  constructor(
+    readonly code: HaltCode,
+    facts: HaltFacts,
+  ) {
+    this.remedy = HALTS[code];
+    this.detail = facts.detail;
+    this.lsn = facts.lsn ?? null;
+    this.at = new Date();
+    this.#sinkError = facts.sinkError;
+  }
+
+  /**
+   * The error that the sink rejected with; `undefined` for every other halt. It is a method and not a property
+   * because such errors carry row values, and printing a halt must never print them.
+   */
+  sinkError(): unknown {
+    return this.#sinkError;
+  }
+}
+
+/** Ends a connection and halts its pipeline. */
+export class HaltError extends Error {
+  override readonly name = 'HaltError';
+  readonly #halt: Halt;
+
+  constructor(code: HaltCode, facts: HaltFacts) {
+    super(`${code}: ${facts.detail}`);
+    this.#halt = new Halt(code, facts);
+  }
+
+  get halt(): Halt {
+    return this.#halt;
+  }
+}

@@ -1,0 +1,16 @@
+import type { Lsn } from './lsn.js';
+
+/**
+ * Who answers on the replication connection.
+ *
+ * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-IDENTIFY-SYSTEM | IDENTIFY_SYSTEM}
+ */
+export interface SessionIdentity {
+  /** Decimal text that is unique to the cluster and its physical copies. */
+  readonly systemIdentifier: string;
+  /** Counts promotions. */
+  readonly timeline: number;
+  /** How far the server has flushed its WAL. */
+  readonly flushedLsn: Lsn;
+  readonly database: string;
+}

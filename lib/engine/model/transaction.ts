@@ -1,0 +1,22 @@
+import type { Change, Tables } from './change.js';
+import type { Lsn } from './lsn.js';
+import type { Message } from './message.js';
+
+/** A committed transaction, as a sink receives it. `JSON.stringify` prints positions as text. */
+export interface Transaction<T = Tables> {
+  readonly pipeline: string;
+  readonly slotName: string;
+  /** 32-bit transaction id; wraps around. */
+  readonly xid: number;
+  /** Start of the commit record. Ascends strictly; the key by which a sink recognises what it already applied. */
+  readonly commitLsn: Lsn;
+  /** End of the commit record: the position the server is told once the transaction is durable. */
+  readonly commitEndLsn: Lsn | null;
+  /** Time of the commit on the server, cut to milliseconds. */
+  readonly commitTime: Date;
+  /** Time of the commit in microseconds since 1970-01-01 UTC. */
+  readonly commitTimeMicros: bigint;
+  /** In the order in which the statements ran. */
+  readonly changes: readonly Change<T>[];
+  readonly messages: readonly Message[];
+}

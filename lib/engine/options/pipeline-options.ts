@@ -1,0 +1,68 @@
+import type { ClientConfig, CustomTypesConfig } from 'pg';
+import type { Transaction } from '../model/transaction.js';
+
+/** Settings of a connection as the `pg` module takes them, or a connection string. */
+export type ConnectionSettings = string | ClientConfig;
+
+/** Connection settings, or a function that returns them and is called for every connection. */
+export type ConnectionOption =
+  ConnectionSettings | (() => ConnectionSettings | Promise<ConnectionSettings>);
+
+/**
+ * What values sinks receive.
+ *
+ * - `exact`: nothing is lost; numbers that JavaScript cannot hold, times and JSON are text
+ * - `pg`: what a SELECT through the `pg` module returns
+ * - `text`: the server's text for every column
+ * - a `pg` types configuration: own parsers by type OID
+ */
+export type TypesOption = 'exact' | 'pg' | 'text' | CustomTypesConfig;
+
+/** Runs around each delivery: for CLS contexts, ORM contexts and spans. It cannot change the outcome. */
+export type AroundDelivery = (
+  transaction: Transaction,
+  next: () => Promise<void>,
+) => Promise<void>;
+
+/** Options of one pipeline. */
+export interface PipelineOptions {
+  /** The source. A replication connection and short ordinary ones are opened with these settings. */
+  connection: ConnectionOption;
+  /** Name of the replication slot: 1 to 63 of `a-z`, `0-9` and `_`. Created when it is absent. */
+  slotName: string;
+  /** The publication, or several whose union is streamed. They must exist. */
+  publication: string | readonly string[];
+  /**
+   * Consent to start with the changes from now on, without the rows that exist already.
+   *
+   * @default false
+   */
+  goForwardOnly?: boolean;
+  /** @default 'exact' */
+  types?: TypesOption;
+  /**
+   * Bytes of received and not yet delivered transactions from which on the socket is paused.
+   *
+   * @default 16777216
+   */
+  maxInflightBytes?: number;
+  /**
+   * Whether the start of the application waits until the pipeline streams.
+   *
+   * @default 'background'
+   */
+  startup?: 'background' | 'wait';
+  /**
+   * Whether the pipeline starts with the application; otherwise `pipeline.start()` does it.
+   *
+   * @default true
+   */
+  autoStart?: boolean;
+  /**
+   * Milliseconds that a stopping pipeline waits for the running delivery.
+   *
+   * @default 10000
+   */
+  drainTimeout?: number;
+  around?: AroundDelivery;
+}
