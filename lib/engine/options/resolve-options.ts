@@ -1,0 +1,126 @@
+import { isName, isSlotName } from '../model/names.js';
+import { ReplicantConfigError } from './config-error.js';
+import type { AroundDelivery, ConnectionOption, PipelineOptions, TypesOption } from './pipeline-options.js';
+
+/** {@link PipelineOptions} after validation, with every default filled in. */
+export interface ResolvedOptions {
+  readonly connection: ConnectionOption;
+  readonly slotName: string;
+  readonly publications: readonly string[];
+  readonly goForwardOnly: boolean;
+  readonly types: TypesOption;
+  readonly maxInflightBytes: number;
+  readonly startup: 'background' | 'wait';
+  readonly autoStart: boolean;
+  readonly drainTimeout: number;
+  readonly around: AroundDelivery | null;
+}
+
+const KNOWN = new Set([
+  'connection',
+  'slotName',
+  'publication',
+  'goForwardOnly',
+  'types',
+  'maxInflightBytes',
+  'startup',
+  'autoStart',
+  'drainTimeout',
+  'around',
+]);
+
+/**
+ * Checks the options in the order of their documentation and fills in the defaults. Pure: no I/O.
+ *
+ * @throws {ReplicantConfigError} for the first option that cannot work
+ */
+export function resolveOptions(options: PipelineOptions): ResolvedOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw new ReplicantConfigError('options', 'must be an object with connection, slotName and publication.');
+  }
+  for (const name of Object.keys(options)) {
+    if (!KNOWN.has(name)) throw new ReplicantConfigError(printable(name), 'is not known; correct its name.');
+  }
+  return {
+    connection: connection(options.connection),
+    slotName: slotName(options.slotName),
+    publications: publications(options.publication),
+    goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
+    types: types(options.types),
+    maxInflightBytes: positiveInteger('maxInflightBytes', options.maxInflightBytes, 16 * 1024 * 1024),
+    startup: startup(options.startup),
+    autoStart: flag('autoStart', options.autoStart, true),
+    drainTimeout: positiveInteger('drainTimeout', options.drainTimeout, 10_000),
+    around: around(options.around),
+  };
+}
+
+function connection(value: ConnectionOption | undefined): ConnectionOption {
+  if (typeof value === 'function') return value;
+  if (typeof value === 'string' && value !== '') return value;
+  if (typeof value === 'object' && value !== null && Object.keys(value).length > 0) return value;
+  throw new ReplicantConfigError(
+    'connection',
+    'must be a connection string, pg client settings, or a function that returns one of them.',
+  );
+}
+
+function slotName(value: unknown): string {
+  if (typeof value === 'string' && isSlotName(value)) return value;
+  throw new ReplicantConfigError('slotName', 'must be 1 to 63 characters of a-z, 0-9 and _.');
+}
+
+function publications(value: unknown): readonly string[] {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const valid = names.filter((name): name is string => typeof name === 'string' && isName(name));
+  if (valid.length === 0 || valid.length !== names.length) {
+    throw new ReplicantConfigError(
+      'publication',
+      'must be the name of a publication or a list of at least one, each of 1 to 63 bytes.',
+    );
+  }
+  if (new Set(valid).size !== valid.length) {
+    throw new ReplicantConfigError('publication', 'names a publication twice; name each once.');
+  }
+  return valid;
+}
+
+function types(value: TypesOption | undefined): TypesOption {
+  if (value === undefined) return 'exact';
+  if (value === 'exact' || value === 'pg' || value === 'text') return value;
+  if (typeof value === 'object' && value !== null && typeof value.getTypeParser === 'function') return value;
+  throw new ReplicantConfigError('types', "must be 'exact', 'pg', 'text', or an object with getTypeParser().");
+}
+
+function startup(value: unknown): 'background' | 'wait' {
+  if (value === undefined) return 'background';
+  if (value === 'background' || value === 'wait') return value;
+  throw new ReplicantConfigError('startup', "must be 'background' or 'wait'.");
+}
+
+function around(value: unknown): AroundDelivery | null {
+  if (value === undefined) return null;
+  if (isAround(value)) return value;
+  throw new ReplicantConfigError('around', 'must be a function (transaction, next) => Promise<void>.');
+}
+
+function isAround(value: unknown): value is AroundDelivery {
+  return typeof value === 'function';
+}
+
+function flag(option: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value === 'boolean') return value;
+  throw new ReplicantConfigError(option, 'must be true or false.');
+}
+
+function positiveInteger(option: string, value: unknown, fallback: number): number {
+  if (value === undefined) return fallback;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  throw new ReplicantConfigError(option, 'must be a positive integer.');
+}
+
+/** An unknown option's name is the user's own text; only what looks like a name is repeated. */
+function printable(name: string): string {
+  return /^[A-Za-z][A-Za-z0-9]{0,40}$/.test(name) ? name : '(unnamed)';
+}
