@@ -1,19 +1,37 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { closingLine } from './tools/closing-line.js';
+
+const fromRoot = (path: string): string =>
+  fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
   resolve: {
     alias: {
-      'nestjs-replicant/terminus': fileURLToPath(
-        new URL('./lib/health/index.ts', import.meta.url),
-      ),
-      'nestjs-replicant': fileURLToPath(
-        new URL('./lib/index.ts', import.meta.url),
-      ),
+      'nestjs-replicant/terminus': fromRoot('./lib/health/index.ts'),
+      'nestjs-replicant': fromRoot('./lib/index.ts'),
     },
   },
   test: {
-    include: ['lib/**/*.spec.ts', 'test/**/*.e2e-spec.ts'],
-    exclude: ['node_modules/**', 'test/orms/**'],
+    reporters: ['default', closingLine],
+    // Every e2e file starts a server of its own.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'unit', include: ['lib/**/*.spec.ts'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'e2e',
+          include: ['test/**/*.e2e-spec.ts'],
+          exclude: ['test/orms/**'],
+          globalSetup: ['tools/compile-test-apps.ts'],
+        },
+      },
+    ],
   },
 });
