@@ -1,0 +1,50 @@
+import type { Client } from 'pg';
+import type { Duplex } from 'node:stream';
+
+/**
+ * What logical replication needs of `pg` beyond its documented interface: the raw connection with its socket, the
+ * copy frames in both directions, and freedom from the read timeout. This file is the only one that knows these names;
+ * `test/pg-contract.e2e-spec.ts` holds them against the oldest and the newest `pg` of the peer range.
+ */
+export interface RawConnection {
+  readonly stream: Duplex;
+  on(event: 'copyData', listener: (frame: { readonly chunk: Buffer }) => void): unknown;
+  on(event: 'replicationStart', listener: () => void): unknown;
+  /** Writes one CopyData frame. */
+  sendCopyFromChunk(chunk: Buffer): void;
+  /** Writes CopyDone. */
+  endCopyFrom(): void;
+}
+
+/** The raw connection of a client. */
+export function rawConnection(client: Client): RawConnection {
+  const connection: unknown = client.connection;
+  if (!isRawConnection(connection)) {
+    throw new Error('This version of pg does not expose the raw connection; install a version of the peer range.');
+  }
+  return connection;
+}
+
+/** Ends the socket at once, also while the client still connects. The client then emits `end`. */
+export function destroySocket(client: Client): void {
+  rawConnection(client).stream.destroy();
+}
+
+/** A read timeout from a connection string would end the stream; a replication session has none. */
+export function liftReadTimeout(client: Client): void {
+  const parameters: unknown = Reflect.get(client, 'connectionParameters');
+  if (typeof parameters === 'object' && parameters !== null) Reflect.set(parameters, 'query_timeout', 0);
+}
+
+function isRawConnection(value: unknown): value is RawConnection {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'stream' in value &&
+    'on' in value &&
+    'sendCopyFromChunk' in value &&
+    typeof value.sendCopyFromChunk === 'function' &&
+    'endCopyFrom' in value &&
+    typeof value.endCopyFrom === 'function'
+  );
+}

@@ -1,0 +1,33 @@
+import { HaltError } from '../model/halt.js';
+import type { CommandSession } from './session.js';
+
+const OLDEST_VERSION = 150_000;
+const DEFAULT_WAL_SENDER_TIMEOUT_MS = 60_000;
+
+/** What the server says of itself. */
+export interface ServerFacts {
+  /** `server_version_num`, such as 180004. */
+  readonly version: number;
+  /** `wal_sender_timeout` of this session in milliseconds; 0 when it is off. */
+  readonly walSenderTimeoutMs: number;
+}
+
+/**
+ * Asks for version and timeouts.
+ *
+ * @throws {HaltError} `config/server_too_old` below PostgreSQL 15
+ */
+export async function probeServer(session: CommandSession): Promise<ServerFacts> {
+  const rows = await session.query(
+    "select pg_catalog.current_setting('server_version_num') as version," +
+      " (select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout') as wal_sender_timeout",
+  );
+  const version = Number(rows[0]?.['version'] ?? Number.NaN);
+  if (!(version >= OLDEST_VERSION)) {
+    throw new HaltError('config/server_too_old', {
+      detail: Number.isNaN(version) ? 'the server does not tell its version' : `the server's version is ${version}`,
+    });
+  }
+  const timeout = Number(rows[0]?.['wal_sender_timeout'] ?? Number.NaN);
+  return { version, walSenderTimeoutMs: Number.isNaN(timeout) ? DEFAULT_WAL_SENDER_TIMEOUT_MS : timeout };
+}

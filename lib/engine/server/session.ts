@@ -1,0 +1,121 @@
+import pg, { type Client, type ClientConfig, type CustomTypesConfig } from 'pg';
+import type { ConnectionOption } from '../options/pipeline-options.js';
+import { destroySocket, liftReadTimeout } from './pg-internals.js';
+import { pinSettingsSql } from './session-settings.js';
+
+/** A row of a session of the library: every value is the server's text. */
+export type TextRow = Readonly<Record<string, string | null>>;
+
+/** Runs statements and replication commands. */
+export interface CommandSession {
+  query(text: string, values?: readonly string[]): Promise<readonly TextRow[]>;
+}
+
+/** How the library connects: the user's settings, the name of the session, and the end of patience. */
+export interface SessionTarget {
+  readonly connection: ConnectionOption;
+  readonly applicationName: string;
+  /** Aborted when the pipeline stops; a session that still connects is then torn down. */
+  readonly signal: AbortSignal;
+}
+
+/** The option `connection` was a function and failed. */
+export class ConnectionOptionError extends Error {
+  override readonly name = 'ConnectionOptionError';
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 1_000;
+const AS_TEXT: CustomTypesConfig = { getTypeParser: () => String };
+
+/** Connects a client of `pg` with pinned settings; `replication` makes it a session of a WAL sender. */
+export async function openClient(target: SessionTarget, kind: 'sql' | 'replication'): Promise<Client> {
+  target.signal.throwIfAborted();
+  const settings = await resolveSettings(target.connection);
+  target.signal.throwIfAborted();
+  const client = new pg.Client(clientConfig(settings, kind));
+  liftReadTimeout(client);
+  // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
+  client.on('error', ignore);
+  const tearDown = (): void => destroySocket(client);
+  target.signal.addEventListener('abort', tearDown, { once: true });
+  try {
+    await client.connect();
+    await client.query(pinSettingsSql(target.applicationName));
+    target.signal.throwIfAborted();
+    return client;
+  } catch (error) {
+    tearDown();
+    throw error;
+  } finally {
+    target.signal.removeEventListener('abort', tearDown);
+  }
+}
+
+/** Runs `work` on a short-lived ordinary session. */
+export async function withSqlSession<T>(
+  target: SessionTarget,
+  work: (session: CommandSession) => Promise<T>,
+): Promise<T> {
+  const client = await openClient(target, 'sql');
+  const tearDown = (): void => destroySocket(client);
+  target.signal.addEventListener('abort', tearDown, { once: true });
+  try {
+    return await work(commandSession(client));
+  } finally {
+    target.signal.removeEventListener('abort', tearDown);
+    await closeClient(client);
+  }
+}
+
+/** Says goodbye to the server, and cuts the socket when it does not answer in time. Never rejects. */
+export async function closeClient(client: Client, timeoutMs = CLOSE_TIMEOUT_MS): Promise<void> {
+  const timer = setTimeout(() => destroySocket(client), timeoutMs);
+  try {
+    await client.end();
+  } catch {
+    destroySocket(client);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The statements of a client, with every value as text. */
+export function commandSession(client: Client): CommandSession {
+  return {
+    async query(text, values) {
+      const result = await client.query<TextRow>(text, values === undefined ? undefined : [...values]);
+      return result.rows;
+    },
+  };
+}
+
+async function resolveSettings(connection: ConnectionOption): Promise<ClientConfig> {
+  const settings = typeof connection === 'function' ? await callConnection(connection) : connection;
+  return typeof settings === 'string' ? { connectionString: settings } : settings;
+}
+
+async function callConnection(connection: Extract<ConnectionOption, () => unknown>): Promise<string | ClientConfig> {
+  try {
+    return await connection();
+  } catch (error) {
+    // The message may hold a secret: only the class of the error travels on.
+    throw new ConnectionOptionError(
+      `the connection function failed with ${error instanceof Error ? error.name : typeof error}`,
+    );
+  }
+}
+
+function clientConfig(settings: ClientConfig, kind: 'sql' | 'replication'): ClientConfig & { replication?: string } {
+  const config = {
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    ...settings,
+    types: AS_TEXT,
+  };
+  return kind === 'replication' ? { ...config, replication: 'database' } : config;
+}
+
+function ignore(): void {
+  // The loss is reported by the rejection of the running query or by the `end` event.
+}

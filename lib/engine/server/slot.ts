@@ -1,0 +1,98 @@
+import { HaltError, type HaltCode } from '../model/halt.js';
+import { parseLsn, type Lsn } from '../model/lsn.js';
+import { quoteIdentifier, quoteLiteral } from './identifiers.js';
+import type { CommandSession } from './session.js';
+
+/**
+ * What `pg_replication_slots` says of a slot, as far as it matters before streaming. Columns that the server's version
+ * lacks are absent.
+ *
+ * @see {@link https://www.postgresql.org/docs/current/view-pg-replication-slots.html | pg_replication_slots}
+ */
+export interface SlotRow {
+  readonly slot_type?: string;
+  readonly plugin?: string | null;
+  readonly database?: string | null;
+  readonly temporary?: boolean;
+  readonly confirmed_flush_lsn?: string | null;
+  readonly wal_status?: string | null;
+  readonly conflicting?: boolean | null;
+  readonly invalidation_reason?: string | null;
+}
+
+/** What a slot is good for. */
+export type SlotVerdict =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'usable'; readonly confirmedFlush: Lsn }
+  /** Another session still creates it. */
+  | { readonly kind: 'unfinished' }
+  | { readonly kind: 'halt'; readonly code: HaltCode; readonly detail: string };
+
+/** Reads the slot's row as JSON, so that one query serves every version of the view. */
+export async function readSlot(session: CommandSession, slotName: string): Promise<SlotRow | null> {
+  const rows = await session.query(
+    'select pg_catalog.to_jsonb(s) as slot from pg_catalog.pg_replication_slots s' +
+      ` where s.slot_name = ${quoteLiteral(slotName)}`,
+  );
+  const text = rows[0]?.['slot'];
+  if (text === undefined || text === null) return null;
+  const row: SlotRow = JSON.parse(text);
+  return row;
+}
+
+/** Decides, without I/O, what a slot is good for in this database with this output plugin. */
+export function judgeSlot(row: SlotRow | null, database: string, plugin: string): SlotVerdict {
+  if (row === null) return { kind: 'absent' };
+  const misfit = findMisfit(row, database, plugin);
+  if (misfit !== null) return { kind: 'halt', code: 'slot/not_usable', detail: misfit };
+  const invalidation = findInvalidation(row);
+  if (invalidation !== null) {
+    return { kind: 'halt', code: invalidation, detail: 'the server has invalidated the slot' };
+  }
+  const confirmedFlush = parseLsn(row.confirmed_flush_lsn ?? '');
+  return confirmedFlush === null ? { kind: 'unfinished' } : { kind: 'usable', confirmedFlush };
+}
+
+function findMisfit(row: SlotRow, database: string, plugin: string): string | null {
+  if (row.slot_type !== 'logical') return 'the slot is not logical';
+  if (row.database !== database) return 'the slot belongs to another database';
+  if (row.plugin !== plugin) return 'the slot uses another output plugin';
+  if (row.temporary === true) return 'the slot is temporary';
+  return null;
+}
+
+function findInvalidation(row: SlotRow): HaltCode | null {
+  if (row.wal_status === 'lost') return 'slot_invalidated/wal_lost';
+  if (row.conflicting === true) return 'slot_invalidated/conflict';
+  switch (row.invalidation_reason ?? '') {
+    case '':
+      return null;
+    case 'wal_removed':
+      return 'slot_invalidated/wal_lost';
+    case 'rows_removed':
+      return 'slot_invalidated/rows_removed';
+    case 'wal_level_insufficient':
+      return 'slot_invalidated/wal_level_insufficient';
+    default:
+      return 'slot_invalidated/invalidated';
+  }
+}
+
+/**
+ * Creates a durable slot without a snapshot and returns its consistent point: the boundary from which on it streams.
+ *
+ * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-CREATE-REPLICATION-SLOT | CREATE_REPLICATION_SLOT}
+ */
+export async function createSlot(session: CommandSession, slotName: string, plugin: string): Promise<Lsn> {
+  const rows = await session.query(
+    `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (SNAPSHOT 'nothing')`,
+  );
+  const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');
+  if (consistentPoint === null) throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
+  return consistentPoint;
+}
+
+/** Drops a slot that nobody streams from. */
+export async function dropSlot(session: CommandSession, slotName: string): Promise<void> {
+  await session.query('select pg_catalog.pg_drop_replication_slot($1)', [slotName]);
+}
