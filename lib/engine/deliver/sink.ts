@@ -4,11 +4,6 @@ import type {
 } from '../model/checkpoint.js';
 import type { Transaction } from '../model/transaction.js';
 
-/** Where a checkpoint comes from: a keeper that stores positions, or a sink's own method. */
-export type SinkCheckpoint =
-  | { readonly kind: 'keeper'; readonly keeper: CheckpointKeeper }
-  | { readonly kind: 'reader'; readonly read: CheckpointReader };
-
 /** What a pipeline delivers to. */
 export interface Sink {
   /** Class name, for messages. */

@@ -45,3 +45,8 @@ export interface CheckpointKeeper {
 export type CheckpointReader = (
   context: CheckpointContext,
 ) => Promise<Lsn | null>;
+
+/** Where a checkpoint comes from: a keeper that stores positions, or a sink's own method. */
+export type SinkCheckpoint =
+  | { readonly kind: 'keeper'; readonly keeper: CheckpointKeeper }
+  | { readonly kind: 'reader'; readonly read: CheckpointReader };

@@ -7,6 +7,8 @@ export const HALTS = {
   'config/server_too_old': 'Use PostgreSQL 15 or later.',
   'session_identity/other_server':
     'Point the connection at the server that the checkpoint belongs to, or remove the checkpoint row to start anew.',
+  'session_identity/rejected':
+    'Connect to PostgreSQL itself, not through a pooler, with a role that has REPLICATION.',
   'publication/missing':
     'Create the publication, or correct the option publication; then start the pipeline again.',
   'preflight/self_feeding':

@@ -16,5 +16,9 @@ export function isSlotName(name: string): boolean {
  * @see {@link https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS | Identifiers}
  */
 export function isName(name: string): boolean {
-  return name.length > 0 && !name.includes('\0') && Buffer.byteLength(name) <= LONGEST_NAME_BYTES;
+  return (
+    name.length > 0 &&
+    !name.includes('\0') &&
+    Buffer.byteLength(name) <= LONGEST_NAME_BYTES
+  );
 }

@@ -48,20 +48,39 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
 /** Classifies whatever a step of a connection threw. Pure. */
 export function judgeError(error: unknown, phase: Phase): JudgedError {
   const code = codeOf(error);
-  if (code !== null && SQLSTATE.test(code)) {
+  if (code !== null && isServerError(error) && SQLSTATE.test(code)) {
     if (phase === 'streaming' && code === '42704') {
-      return { class: 'publication_missing', reason: 'the publication does not exist at this point of the WAL' };
+      return {
+        class: 'publication_missing',
+        reason: 'the publication does not exist at this point of the WAL',
+      };
     }
-    return { class: CLASSES[code] ?? CLASSES[code.slice(0, 2)] ?? 'transient', reason: `server error ${code}` };
+    return {
+      class: CLASSES[code] ?? CLASSES[code.slice(0, 2)] ?? 'transient',
+      reason: `server error ${code}`,
+    };
   }
-  if (error instanceof ConnectionOptionError) return { class: 'transient', reason: error.message };
-  return { class: 'transient', reason: `connection lost (${code ?? nameOf(error)})` };
+  if (error instanceof ConnectionOptionError)
+    return { class: 'transient', reason: error.message };
+  return {
+    class: 'transient',
+    reason: `connection lost (${code ?? nameOf(error)})`,
+  };
 }
 
 function codeOf(error: unknown): string | null {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return null;
+  if (typeof error !== 'object' || error === null || !('code' in error))
+    return null;
   const { code } = error;
-  return typeof code === 'string' && (SQLSTATE.test(code) || SYSTEM_CODE.test(code)) ? code : null;
+  return typeof code === 'string' &&
+    (SQLSTATE.test(code) || SYSTEM_CODE.test(code))
+    ? code
+    : null;
+}
+
+/** Tells an answer of the server from a code of the operating system, such as EPIPE, that looks like a SQLSTATE. */
+function isServerError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'severity' in error;
 }
 
 function nameOf(error: unknown): string {

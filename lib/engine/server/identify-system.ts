@@ -10,16 +10,24 @@ const DECIMAL = /^\d{1,20}$/;
  *
  * @throws {HaltError} `session_identity/rejected` when the answer is not that of a logical replication session
  */
-export async function identifySystem(session: CommandSession): Promise<SessionIdentity> {
+export async function identifySystem(
+  session: CommandSession,
+): Promise<SessionIdentity> {
   const rows = await session.query('IDENTIFY_SYSTEM');
   const row = rows[0];
   const systemIdentifier = row?.['systemid'] ?? '';
   const timeline = row?.['timeline'] ?? '';
   const flushedLsn = parseLsn(row?.['xlogpos'] ?? '');
   const database = row?.['dbname'] ?? '';
-  if (!DECIMAL.test(systemIdentifier) || !DECIMAL.test(timeline) || flushedLsn === null || database === '') {
+  if (
+    !DECIMAL.test(systemIdentifier) ||
+    !DECIMAL.test(timeline) ||
+    flushedLsn === null ||
+    database === ''
+  ) {
     throw new HaltError('session_identity/rejected', {
-      detail: 'IDENTIFY_SYSTEM was not answered as a PostgreSQL server answers it',
+      detail:
+        'IDENTIFY_SYSTEM was not answered as a PostgreSQL server answers it',
     });
   }
   return { systemIdentifier, timeline: Number(timeline), flushedLsn, database };

@@ -8,7 +8,10 @@ import type { Duplex } from 'node:stream';
  */
 export interface RawConnection {
   readonly stream: Duplex;
-  on(event: 'copyData', listener: (frame: { readonly chunk: Buffer }) => void): unknown;
+  on(
+    event: 'copyData',
+    listener: (frame: { readonly chunk: Buffer }) => void,
+  ): unknown;
   on(event: 'replicationStart', listener: () => void): unknown;
   /** Writes one CopyData frame. */
   sendCopyFromChunk(chunk: Buffer): void;
@@ -20,7 +23,9 @@ export interface RawConnection {
 export function rawConnection(client: Client): RawConnection {
   const connection: unknown = client.connection;
   if (!isRawConnection(connection)) {
-    throw new Error('This version of pg does not expose the raw connection; install a version of the peer range.');
+    throw new Error(
+      'This version of pg does not expose the raw connection; install a version of the peer range.',
+    );
   }
   return connection;
 }
@@ -33,7 +38,8 @@ export function destroySocket(client: Client): void {
 /** A read timeout from a connection string would end the stream; a replication session has none. */
 export function liftReadTimeout(client: Client): void {
   const parameters: unknown = Reflect.get(client, 'connectionParameters');
-  if (typeof parameters === 'object' && parameters !== null) Reflect.set(parameters, 'query_timeout', 0);
+  if (typeof parameters === 'object' && parameters !== null)
+    Reflect.set(parameters, 'query_timeout', 0);
 }
 
 function isRawConnection(value: unknown): value is RawConnection {

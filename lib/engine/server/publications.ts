@@ -8,14 +8,19 @@ import type { CommandSession } from './session.js';
  *
  * @throws {HaltError} `publication/missing`
  */
-export async function requirePublications(session: CommandSession, names: readonly string[]): Promise<void> {
+export async function requirePublications(
+  session: CommandSession,
+  names: readonly string[],
+): Promise<void> {
   const rows = await session.query(
     `select pubname from pg_catalog.pg_publication where pubname in (${literals(names)})`,
   );
   const found = new Set(rows.map((row) => row['pubname']));
   const missing = names.filter((name) => !found.has(name));
   if (missing.length > 0) {
-    throw new HaltError('publication/missing', { detail: `no publication ${missing.map(quoted).join(', ')}` });
+    throw new HaltError('publication/missing', {
+      detail: `no publication ${missing.map(quoted).join(', ')}`,
+    });
   }
 }
 

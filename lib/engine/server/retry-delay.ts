@@ -12,13 +12,23 @@ const QUICK_AUTHENTICATION_ATTEMPTS = 3;
  * @param attempt failed attempts in a row, from 1
  * @param random a number from 0 to 1, such as `Math.random()`
  */
-export function retryDelay(errorClass: ErrorClass, attempt: number, random: number): number {
+export function retryDelay(
+  errorClass: ErrorClass,
+  attempt: number,
+  random: number,
+): number {
   if (errorClass === 'slot_active') return jittered(SLOT_POLL_MS, random);
-  if (errorClass === 'authentication' && attempt >= QUICK_AUTHENTICATION_ATTEMPTS) {
+  if (
+    errorClass === 'authentication' &&
+    attempt >= QUICK_AUTHENTICATION_ATTEMPTS
+  ) {
     return AUTHENTICATION_DELAY_MS * (1 + random / 4);
   }
   const exponent = Math.min(attempt - 1, 16);
-  return jittered(Math.min(FIRST_DELAY_MS * 2 ** exponent, LONGEST_DELAY_MS), random);
+  return jittered(
+    Math.min(FIRST_DELAY_MS * 2 ** exponent, LONGEST_DELAY_MS),
+    random,
+  );
 }
 
 /** Between half and all of the delay. */

@@ -17,7 +17,9 @@ export interface ServerFacts {
  *
  * @throws {HaltError} `config/server_too_old` below PostgreSQL 15
  */
-export async function probeServer(session: CommandSession): Promise<ServerFacts> {
+export async function probeServer(
+  session: CommandSession,
+): Promise<ServerFacts> {
   const rows = await session.query(
     "select pg_catalog.current_setting('server_version_num') as version," +
       " (select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout') as wal_sender_timeout",
@@ -25,9 +27,16 @@ export async function probeServer(session: CommandSession): Promise<ServerFacts>
   const version = Number(rows[0]?.['version'] ?? Number.NaN);
   if (!(version >= OLDEST_VERSION)) {
     throw new HaltError('config/server_too_old', {
-      detail: Number.isNaN(version) ? 'the server does not tell its version' : `the server's version is ${version}`,
+      detail: Number.isNaN(version)
+        ? 'the server does not tell its version'
+        : `the server's version is ${version}`,
     });
   }
   const timeout = Number(rows[0]?.['wal_sender_timeout'] ?? Number.NaN);
-  return { version, walSenderTimeoutMs: Number.isNaN(timeout) ? DEFAULT_WAL_SENDER_TIMEOUT_MS : timeout };
+  return {
+    version,
+    walSenderTimeoutMs: Number.isNaN(timeout)
+      ? DEFAULT_WAL_SENDER_TIMEOUT_MS
+      : timeout,
+  };
 }

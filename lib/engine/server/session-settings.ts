@@ -26,9 +26,10 @@ const PINNED: Readonly<Record<string, string>> = {
 
 /** One statement that pins the settings that this server knows and names the session. */
 export function pinSettingsSql(applicationName: string): string {
-  const values = Object.entries({ ...PINNED, application_name: applicationName }).map(
-    ([name, value]) => `(${quoteLiteral(name)}, ${quoteLiteral(value)})`,
-  );
+  const values = Object.entries({
+    ...PINNED,
+    application_name: applicationName,
+  }).map(([name, value]) => `(${quoteLiteral(name)}, ${quoteLiteral(value)})`);
   return (
     'select pg_catalog.set_config(s.name, v.value, false)' +
     ` from (values ${values.join(', ')}) v (name, value)` +

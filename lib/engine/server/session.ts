@@ -29,7 +29,10 @@ const CLOSE_TIMEOUT_MS = 1_000;
 const AS_TEXT: CustomTypesConfig = { getTypeParser: () => String };
 
 /** Connects a client of `pg` with pinned settings; `replication` makes it a session of a WAL sender. */
-export async function openClient(target: SessionTarget, kind: 'sql' | 'replication'): Promise<Client> {
+export async function openClient(
+  target: SessionTarget,
+  kind: 'sql' | 'replication',
+): Promise<Client> {
   target.signal.throwIfAborted();
   const settings = await resolveSettings(target.connection);
   target.signal.throwIfAborted();
@@ -69,7 +72,10 @@ export async function withSqlSession<T>(
 }
 
 /** Says goodbye to the server, and cuts the socket when it does not answer in time. Never rejects. */
-export async function closeClient(client: Client, timeoutMs = CLOSE_TIMEOUT_MS): Promise<void> {
+export async function closeClient(
+  client: Client,
+  timeoutMs = CLOSE_TIMEOUT_MS,
+): Promise<void> {
   const timer = setTimeout(() => destroySocket(client), timeoutMs);
   try {
     await client.end();
@@ -84,18 +90,30 @@ export async function closeClient(client: Client, timeoutMs = CLOSE_TIMEOUT_MS):
 export function commandSession(client: Client): CommandSession {
   return {
     async query(text, values) {
-      const result = await client.query<TextRow>(text, values === undefined ? undefined : [...values]);
+      const result = await client.query<TextRow>(
+        text,
+        values === undefined ? undefined : [...values],
+      );
       return result.rows;
     },
   };
 }
 
-async function resolveSettings(connection: ConnectionOption): Promise<ClientConfig> {
-  const settings = typeof connection === 'function' ? await callConnection(connection) : connection;
-  return typeof settings === 'string' ? { connectionString: settings } : settings;
+async function resolveSettings(
+  connection: ConnectionOption,
+): Promise<ClientConfig> {
+  const settings =
+    typeof connection === 'function'
+      ? await callConnection(connection)
+      : connection;
+  return typeof settings === 'string'
+    ? { connectionString: settings }
+    : settings;
 }
 
-async function callConnection(connection: Extract<ConnectionOption, () => unknown>): Promise<string | ClientConfig> {
+async function callConnection(
+  connection: Extract<ConnectionOption, () => unknown>,
+): Promise<string | ClientConfig> {
   try {
     return await connection();
   } catch (error) {
@@ -106,14 +124,19 @@ async function callConnection(connection: Extract<ConnectionOption, () => unknow
   }
 }
 
-function clientConfig(settings: ClientConfig, kind: 'sql' | 'replication'): ClientConfig & { replication?: string } {
+function clientConfig(
+  settings: ClientConfig,
+  kind: 'sql' | 'replication',
+): ClientConfig & { replication?: string } {
   const config = {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     ...settings,
     types: AS_TEXT,
   };
-  return kind === 'replication' ? { ...config, replication: 'database' } : config;
+  return kind === 'replication'
+    ? { ...config, replication: 'database' }
+    : config;
 }
 
 function ignore(): void {

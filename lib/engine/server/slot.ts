@@ -1,4 +1,4 @@
-import { HaltError, type HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halt.js';
 import { parseLsn, type Lsn } from '../model/lsn.js';
 import { quoteIdentifier, quoteLiteral } from './identifiers.js';
 import type { CommandSession } from './session.js';
@@ -29,7 +29,10 @@ export type SlotVerdict =
   | { readonly kind: 'halt'; readonly code: HaltCode; readonly detail: string };
 
 /** Reads the slot's row as JSON, so that one query serves every version of the view. */
-export async function readSlot(session: CommandSession, slotName: string): Promise<SlotRow | null> {
+export async function readSlot(
+  session: CommandSession,
+  slotName: string,
+): Promise<SlotRow | null> {
   const rows = await session.query(
     'select pg_catalog.to_jsonb(s) as slot from pg_catalog.pg_replication_slots s' +
       ` where s.slot_name = ${quoteLiteral(slotName)}`,
@@ -41,19 +44,34 @@ export async function readSlot(session: CommandSession, slotName: string): Promi
 }
 
 /** Decides, without I/O, what a slot is good for in this database with this output plugin. */
-export function judgeSlot(row: SlotRow | null, database: string, plugin: string): SlotVerdict {
+export function judgeSlot(
+  row: SlotRow | null,
+  database: string,
+  plugin: string,
+): SlotVerdict {
   if (row === null) return { kind: 'absent' };
   const misfit = findMisfit(row, database, plugin);
-  if (misfit !== null) return { kind: 'halt', code: 'slot/not_usable', detail: misfit };
+  if (misfit !== null)
+    return { kind: 'halt', code: 'slot/not_usable', detail: misfit };
   const invalidation = findInvalidation(row);
   if (invalidation !== null) {
-    return { kind: 'halt', code: invalidation, detail: 'the server has invalidated the slot' };
+    return {
+      kind: 'halt',
+      code: invalidation,
+      detail: 'the server has invalidated the slot',
+    };
   }
   const confirmedFlush = parseLsn(row.confirmed_flush_lsn ?? '');
-  return confirmedFlush === null ? { kind: 'unfinished' } : { kind: 'usable', confirmedFlush };
+  return confirmedFlush === null
+    ? { kind: 'unfinished' }
+    : { kind: 'usable', confirmedFlush };
 }
 
-function findMisfit(row: SlotRow, database: string, plugin: string): string | null {
+function findMisfit(
+  row: SlotRow,
+  database: string,
+  plugin: string,
+): string | null {
   if (row.slot_type !== 'logical') return 'the slot is not logical';
   if (row.database !== database) return 'the slot belongs to another database';
   if (row.plugin !== plugin) return 'the slot uses another output plugin';
@@ -83,16 +101,26 @@ function findInvalidation(row: SlotRow): HaltCode | null {
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-CREATE-REPLICATION-SLOT | CREATE_REPLICATION_SLOT}
  */
-export async function createSlot(session: CommandSession, slotName: string, plugin: string): Promise<Lsn> {
+export async function createSlot(
+  session: CommandSession,
+  slotName: string,
+  plugin: string,
+): Promise<Lsn> {
   const rows = await session.query(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (SNAPSHOT 'nothing')`,
   );
   const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');
-  if (consistentPoint === null) throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
+  if (consistentPoint === null)
+    throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
   return consistentPoint;
 }
 
 /** Drops a slot that nobody streams from. */
-export async function dropSlot(session: CommandSession, slotName: string): Promise<void> {
-  await session.query('select pg_catalog.pg_drop_replication_slot($1)', [slotName]);
+export async function dropSlot(
+  session: CommandSession,
+  slotName: string,
+): Promise<void> {
+  await session.query('select pg_catalog.pg_drop_replication_slot($1)', [
+    slotName,
+  ]);
 }
