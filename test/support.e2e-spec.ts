@@ -1,0 +1,214 @@
+import { existsSync } from 'node:fs';
+import { Client } from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
+import { PostgresServer } from './support/postgres-server.js';
+import { useServer } from './support/suite.js';
+import { TcpProxy } from './support/tcp-proxy.js';
+import { waitFor } from './support/wait-for.js';
+
+describe('the server of the tests', () => {
+  const suite = useServer();
+
+  it('keeps its data and its port over a restart, an immediate stop and a kill', async () => {
+    const database = await suite.database();
+    await database.query('CREATE TABLE kept (id int PRIMARY KEY)');
+    const { port } = suite.server.connection;
+    const interruptions = [
+      () => suite.server.restart('fast'),
+      () => suite.server.restart('immediate'),
+      async () => {
+        await suite.server.kill();
+        expect(suite.server.running).toBe(false);
+        await suite.server.startAgain();
+      },
+    ];
+    for (const [id, interrupt] of interruptions.entries()) {
+      const before = suite.server.pid;
+      await database.query('INSERT INTO kept VALUES ($1)', [id]);
+      await interrupt();
+      expect(suite.server.pid).not.toBe(before);
+      expect(suite.server.connection.port).toBe(port);
+    }
+    expect(await database.query('SELECT id FROM kept ORDER BY id')).toEqual([
+      { id: 0 },
+      { id: 1 },
+      { id: 2 },
+    ]);
+  }, 60_000);
+
+  it('runs the major version that was asked for', async () => {
+    const [row] = await suite.server.query<{ server_version_num: string }>(
+      'SHOW server_version_num',
+    );
+    expect(Math.floor(Number(row?.server_version_num) / 10_000)).toBe(
+      suite.server.majorVersion,
+    );
+  });
+
+  it('drops a database with its slots and prepared transactions', async () => {
+    const database = await suite.server.createDatabase();
+    await database.query(
+      `SELECT pg_create_logical_replication_slot('left_over', 'pgoutput')`,
+    );
+    await database.query(
+      `BEGIN; CREATE TABLE pending (); PREPARE TRANSACTION 'left over'`,
+    );
+    await database.close();
+    expect(await readSlot(suite.server, 'left_over')).toBeNull();
+    expect(
+      await suite.server.query('SELECT 1 FROM pg_database WHERE datname = $1', [
+        database.name,
+      ]),
+    ).toEqual([]);
+  });
+
+  it('reads positions of slots', async () => {
+    const database = await suite.database();
+    await database.query(
+      `SELECT pg_create_logical_replication_slot('positions', 'pgoutput')`,
+    );
+    const lsn = await currentLsn(database);
+    await database.query(
+      `SELECT pg_replication_slot_advance('positions', pg_current_wal_insert_lsn())`,
+    );
+    await confirmedUpTo(database, 'positions', lsn);
+    expect(
+      (await readSlot(database, 'positions'))?.confirmedFlushLsn,
+    ).toBeGreaterThanOrEqual(lsn);
+  });
+
+  it('says what the server said when it does not start', async () => {
+    await expect(
+      PostgresServer.start({ settings: { max_wal_senders: 'many' } }),
+    ).rejects.toThrow(/invalid value for parameter "max_wal_senders"/);
+  }, 30_000);
+});
+
+it('serves TLS with a certificate that a client can verify, and leaves nothing behind', async () => {
+  const server = await PostgresServer.start({ tls: true });
+  onTestFinished(() => server.remove());
+  const client = new Client({
+    ...server.connection,
+    database: 'postgres',
+    ssl: { ca: server.certificate ?? '' },
+    enableChannelBinding: true,
+  });
+  await client.connect();
+  const { rows } = await client.query(
+    'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()',
+  );
+  await client.end();
+  expect(rows).toEqual([{ ssl: true }]);
+  await server.remove();
+  expect(existsSync(server.dataFolder)).toBe(false);
+}, 60_000);
+
+describe('the proxy of the tests', () => {
+  const suite = useServer();
+
+  async function through(): Promise<{ proxy: TcpProxy; client: Client }> {
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    const client = new Client({
+      ...suite.server.connection,
+      port: proxy.port,
+      database: 'postgres',
+    });
+    client.on('error', () => {});
+    onTestFinished(() => client.end().catch(() => {}));
+    await client.connect();
+    return { proxy, client };
+  }
+
+  async function settled(
+    promise: Promise<unknown>,
+    ms: number,
+  ): Promise<boolean> {
+    return Promise.race([
+      promise.then(() => true),
+      new Promise<boolean>((resolve) => setTimeout(() => resolve(false), ms)),
+    ]);
+  }
+
+  it('passes nothing while it is cut, and everything after', async () => {
+    const { proxy, client } = await through();
+    proxy.cut();
+    const answer = client.query('SELECT 7 AS n');
+    expect(await settled(answer, 150)).toBe(false);
+    proxy.restore();
+    expect((await answer).rows).toEqual([{ n: 7 }]);
+  });
+
+  it('hides the end of a client from the server while it is cut', async () => {
+    const { proxy, client } = await through();
+    const { rows } = await client.query<{ pid: number }>(
+      'SELECT pg_backend_pid() AS pid',
+    );
+    const pid = rows[0]?.pid;
+    const alive = async () =>
+      (
+        await suite.server.query(
+          'SELECT 1 FROM pg_stat_activity WHERE pid = $1',
+          [pid],
+        )
+      ).length === 1;
+    proxy.cut();
+    void client.end().catch(() => {});
+    expect(
+      await settled(
+        waitFor(async () => !(await alive())),
+        150,
+      ),
+    ).toBe(false);
+    proxy.restore();
+    await waitFor(async () => !(await alive()), {
+      message: 'the backend to end',
+    });
+  });
+
+  it('lets a request through and holds its answer when it is half open', async () => {
+    const { proxy, client } = await through();
+    await client.query('CREATE TEMP SEQUENCE seen');
+    await suite.server.query('CREATE SEQUENCE passed');
+    onTestFinished(
+      async () => void (await suite.server.query('DROP SEQUENCE passed')),
+    );
+    proxy.halfOpen('server-to-client');
+    const answer = client.query(`SELECT nextval('passed')`);
+    await waitFor(async () => {
+      const rows = await suite.server.query<{ is_called: boolean }>(
+        'SELECT is_called FROM passed',
+      );
+      return rows[0]?.is_called;
+    });
+    expect(await settled(answer, 50)).toBe(false);
+    proxy.restore();
+    await answer;
+  });
+
+  it('delays without limiting the rate, and throttles', async () => {
+    const { proxy, client } = await through();
+    proxy.delay(100);
+    let start = performance.now();
+    await client.query(`SELECT repeat('x', 3000000)`);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(199);
+    expect(performance.now() - start).toBeLessThan(2000);
+    proxy.restore();
+    proxy.throttle(100_000);
+    start = performance.now();
+    await client.query(`SELECT repeat('x', 50000)`);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(400);
+  });
+
+  it('resets connections and counts them', async () => {
+    const { proxy, client } = await through();
+    expect([proxy.accepted, proxy.open]).toEqual([1, 1]);
+    const broken = new Promise<Error>((resolve) =>
+      client.once('error', resolve),
+    );
+    proxy.reset();
+    expect(await broken).toMatchObject({ code: 'ECONNRESET' });
+    await waitFor(() => proxy.open === 0);
+  });
+});

