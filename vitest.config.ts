@@ -21,7 +21,10 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['lib/**/*.spec.ts'] },
+        test: {
+          name: 'unit',
+          include: ['lib/**/*.spec.ts', 'tools/**/*.spec.ts'],
+        },
       },
       {
         extends: true,
