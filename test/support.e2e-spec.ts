@@ -121,16 +121,6 @@ describe('the proxy of the tests', () => {
     return { proxy, client };
   }
 
-  async function settled(
-    promise: Promise<unknown>,
-    ms: number,
-  ): Promise<boolean> {
-    return Promise.race([
-      promise.then(() => true),
-      new Promise<boolean>((resolve) => setTimeout(() => resolve(false), ms)),
-    ]);
-  }
-
   it('passes nothing while it is cut, and everything after', async () => {
     const { proxy, client } = await through();
     proxy.cut();
@@ -212,3 +202,13 @@ describe('the proxy of the tests', () => {
     await waitFor(() => proxy.open === 0);
   });
 });
+
+async function settled(
+  promise: Promise<unknown>,
+  ms: number,
+): Promise<boolean> {
+  return Promise.race([
+    promise.then(() => true),
+    new Promise<boolean>((resolve) => setTimeout(() => resolve(false), ms)),
+  ]);
+}

@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, cp, readFile, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
@@ -56,7 +57,8 @@ export async function findBinaries(
   const installed = path.resolve(path.dirname(entry), '..');
   await restoreSymlinks(installed);
   const binaries = await load(entry);
-  for (const file of Object.values(binaries)) await makeExecutable(file);
+  for (const file of [binaries.postgres, binaries.initdb, binaries.pgCtl])
+    await makeExecutable(file);
   if (await canRun(binaries.postgres, user)) return binaries;
   const copy = path.join(spare, 'installation');
   await cp(path.join(installed, 'native'), copy, {
@@ -90,8 +92,10 @@ function resolveEntry(): string {
 }
 
 async function load(entry: string): Promise<Binaries> {
-  const programs: { postgres: string; initdb: string; pg_ctl: string } =
-    await import(/* @vite-ignore */ pathToFileURL(entry).href);
+  const programs: unknown = await import(
+    /* @vite-ignore */ pathToFileURL(entry).href
+  );
+  if (!isPrograms(programs)) throw new Error(`${entry} names no binaries.`);
   return {
     postgres: programs.postgres,
     initdb: programs.initdb,
@@ -105,7 +109,12 @@ async function load(entry: string): Promise<Binaries> {
  */
 async function restoreSymlinks(installed: string): Promise<void> {
   const list = path.join(installed, 'native', 'pg-symlinks.json');
-  const links = await readFile(list, 'utf8').then(parseLinks, () => []);
+  const links: unknown = existsSync(list)
+    ? JSON.parse(await readFile(list, 'utf8'))
+    : [];
+  if (!Array.isArray(links) || !links.every(isLink)) {
+    throw new Error(`${list} is no list of links.`);
+  }
   for (const { source, target } of links) {
     const link = path.join(installed, target);
     const destination = path.relative(
@@ -123,8 +132,22 @@ interface Link {
   readonly target: string;
 }
 
-function parseLinks(text: string): Link[] {
-  return JSON.parse(text) as Link[];
+function isLink(value: unknown): value is Link {
+  return hasTexts(value, 'source', 'target');
+}
+
+function isPrograms(
+  value: unknown,
+): value is Record<'postgres' | 'initdb' | 'pg_ctl', string> {
+  return hasTexts(value, 'postgres', 'initdb', 'pg_ctl');
+}
+
+function hasTexts(value: unknown, ...names: string[]): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    names.every((name) => typeof Reflect.get(value, name) === 'string')
+  );
 }
 
 async function makeExecutable(file: string): Promise<void> {

@@ -1,47 +1,25 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  appendFileSync,
-  chownSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
-import { mkdtemp, open, realpath, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { platform, tmpdir } from 'node:os';
-import path from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { platform } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client, type QueryResultRow } from 'pg';
+import { Cluster, type ServerSettings, SUPERUSER } from './cluster.js';
 import { freePort } from './free-port.js';
-import {
-  type Binaries,
-  findBinaries,
-  type ServerUser,
-  serverUser,
-} from './postgres-binaries.js';
+import type { Binaries } from './postgres-binaries.js';
 import { createServerCertificate } from './server-certificate.js';
-import { TestDatabase } from './test-database.js';
+import { type ServerConnection, TestDatabase } from './test-database.js';
 
 const run = promisify(execFile);
-
-/** Values of postgresql.conf. */
-export type ServerSettings = Readonly<Record<string, string | number>>;
 
 export interface ServerOptions {
   /** Added to postgresql.conf. */
   readonly settings?: ServerSettings;
   /** Accept TLS with a self-signed certificate; connections without it stay possible. @default false */
   readonly tls?: boolean;
-}
-
-/** Where a server listens, and its superuser. */
-export interface ServerConnection {
-  readonly host: string;
-  readonly port: number;
-  readonly user: string;
-  readonly password: string;
 }
 
 /** `smart` waits for clients, `fast` throws them out, `immediate` crashes: the next start recovers. */
@@ -64,90 +42,64 @@ const SETTINGS: ServerSettings = {
   log_replication_commands: 'on',
 };
 
-/** In files of the data folder, so that a killed server leaves no shared memory behind. */
-const POSIX_SETTINGS: ServerSettings = { dynamic_shared_memory_type: 'mmap' };
-
-const USER = 'postgres';
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
 const PORT_TRIES = 10;
 const LOG_TAIL_LINES = 25;
 
-/** A real PostgreSQL server with a data folder of its own, which goes when the server or this process does. */
+/** A real PostgreSQL server with data of its own. Both go when it is removed, or when this process ends. */
 export class PostgresServer {
-  /** PEM; `null` without TLS. */
-  readonly certificate: string | null;
-  readonly majorVersion: number;
   #process: ChildProcess | null = null;
-  #port: number;
-  #crashed = false;
+  #port = 0;
+  #killed = false;
 
   private constructor(
-    private readonly folder: string,
+    private readonly cluster: Cluster,
     private readonly binaries: Binaries,
-    private readonly runAs: ServerUser,
-    private readonly guard: ChildProcess,
-    private readonly password: string,
-    facts: { certificate: string | null; port: number },
-  ) {
-    this.certificate = facts.certificate;
-    this.#port = facts.port;
-    this.majorVersion = Number.parseInt(
-      readFileSync(path.join(this.dataFolder, 'PG_VERSION'), 'utf8'),
-      10,
-    );
-  }
+    /** PEM; `null` without TLS. */
+    readonly certificate: string | null,
+  ) {}
 
   /** Creates a cluster and starts it. */
   static async start(options: ServerOptions = {}): Promise<PostgresServer> {
-    const runAs = serverUser();
-    const folder = await createFolder(runAs);
-    const guard = watchOver(folder);
+    const cluster = await Cluster.create();
     try {
-      const binaries = await findBinaries(runAs, folder);
-      const password = randomBytes(12).toString('hex');
-      await initialise(binaries, folder, runAs, password);
-      const certificate =
-        options.tls === true ? createServerCertificate() : null;
-      const server = new PostgresServer(
-        folder,
-        binaries,
-        runAs,
-        guard,
-        password,
-        {
-          certificate: certificate?.certificate ?? null,
-          port: await freePort(),
-        },
-      );
-      server.#configure({
+      const binaries = await cluster.initialise();
+      cluster.configure({
         ...SETTINGS,
-        ...(platform() === 'win32' ? {} : POSIX_SETTINGS),
-        unix_socket_directories: platform() === 'win32' ? '' : folder,
+        ...systemSettings(cluster),
         ...options.settings,
       });
-      if (certificate !== null) server.#configureTls(certificate);
+      const tls = options.tls === true ? createServerCertificate() : null;
+      if (tls !== null) cluster.configureTls(tls);
+      const certificate = tls?.certificate ?? null;
+      const server = new PostgresServer(cluster, binaries, certificate);
+      server.#port = await freePort();
       await server.#boot({ portMayChange: true });
       return server;
     } catch (error) {
-      await dispose(folder, guard);
+      await cluster.remove();
       throw error;
     }
   }
 
   get connection(): ServerConnection {
-    return {
-      host: HOST,
-      port: this.#port,
-      user: USER,
-      password: this.password,
-    };
+    const { password } = this.cluster;
+    return { host: HOST, port: this.#port, user: SUPERUSER, password };
+  }
+
+  get majorVersion(): number {
+    return this.cluster.majorVersion;
+  }
+
+  get dataFolder(): string {
+    return this.cluster.dataFolder;
   }
 
   /** Folder of the Unix socket, to be given as host; `null` on Windows. */
   get socketFolder(): string | null {
-    return platform() === 'win32' ? null : this.folder;
+    return platform() === 'win32' ? null : this.cluster.folder;
   }
 
   get running(): boolean {
@@ -157,10 +109,6 @@ export class PostgresServer {
   /** Process id of the postmaster; `null` while it does not run. */
   get pid(): number | null {
     return this.#process?.pid ?? null;
-  }
-
-  get dataFolder(): string {
-    return path.join(this.folder, 'data');
   }
 
   /** Creates a database with a name of its own. */
@@ -197,14 +145,9 @@ export class PostgresServer {
     const child = this.#process;
     if (child === null) return;
     if (platform() === 'win32') {
-      await run(this.binaries.pgCtl, [
-        'stop',
-        '-W',
-        '-m',
-        mode,
-        '-D',
-        this.dataFolder,
-      ]);
+      const { dataFolder } = this.cluster;
+      const options = ['-W', '-m', mode, '-D', dataFolder];
+      await run(this.binaries.pgCtl, ['stop', ...options]);
     } else {
       child.kill(STOP_SIGNALS[mode]);
     }
@@ -226,70 +169,37 @@ export class PostgresServer {
   async kill(): Promise<void> {
     const child = this.#process;
     if (child === null) return;
-    this.#crashed = true;
+    this.#killed = true;
     child.kill('SIGKILL');
     await this.#exitOf(child, STOP_TIMEOUT_MS);
   }
 
   /** Stops the server and deletes its data. */
   async remove(): Promise<void> {
+    if (!existsSync(this.cluster.folder)) return;
     try {
       // Only the next start frees the shared memory segment of a server that was killed.
-      if (this.#crashed) await this.startAgain();
+      if (this.#killed && !this.running) await this.startAgain();
       await this.stop('immediate');
     } finally {
       this.#process?.kill('SIGKILL');
-      await dispose(this.folder, this.guard);
+      await this.cluster.remove();
     }
   }
 
   /** All that the server has logged. */
   log(): string {
-    return readFileSync(this.#logFile, 'utf8');
-  }
-
-  get #logFile(): string {
-    return path.join(this.folder, 'server.log');
-  }
-
-  #configure(settings: ServerSettings): void {
-    const lines = Object.entries(settings).map(
-      ([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'\n`,
-    );
-    appendFileSync(
-      path.join(this.dataFolder, 'postgresql.conf'),
-      lines.join(''),
-    );
-  }
-
-  #configureTls({
-    certificate,
-    key,
-  }: {
-    certificate: string;
-    key: string;
-  }): void {
-    for (const [name, content] of [
-      ['server.crt', certificate],
-      ['server.key', key],
-    ] as const) {
-      const file = path.join(this.dataFolder, name);
-      writeFileSync(file, content, { mode: 0o600 });
-      own(file, this.runAs);
-    }
-    this.#configure({ ssl: 'on' });
+    const { logFile } = this.cluster;
+    return existsSync(logFile) ? readFileSync(logFile, 'utf8') : '';
   }
 
   async #boot({ portMayChange }: { portMayChange: boolean }): Promise<void> {
     const end = performance.now() + START_TIMEOUT_MS;
     for (let tries = 1; ; tries++) {
-      const before = this.#logSize();
-      if (await this.#bootOnce(end)) {
-        this.#crashed = false;
-        return;
-      }
+      const before = this.log().length;
+      if (await this.#bootOnce(end)) break;
       const said = this.log().slice(before);
-      const portTaken = /could not bind|could not create any TCP/.test(said);
+      const portTaken = /could not (bind|create any TCP)/.test(said);
       // Processes of a killed server need a moment to notice and end.
       const leftovers = /pre-existing shared memory block/.test(said);
       const again = leftovers
@@ -299,144 +209,75 @@ export class PostgresServer {
       if (portTaken && portMayChange) this.#port = await freePort();
       await sleep(50);
     }
+    this.#killed = false;
   }
 
+  /** `false` when the server ended while it started. */
   async #bootOnce(end: number): Promise<boolean> {
-    const log = await open(this.#logFile, 'a', 0o600);
-    const child = spawn(
-      this.binaries.postgres,
-      ['-D', this.dataFolder, '-p', String(this.#port)],
-      {
-        ...this.runAs,
-        cwd: this.folder,
-        env: { ...process.env, LC_ALL: 'C' },
-        // A session of its own: the Ctrl-C of a terminal is for this process, which then decides.
-        detached: true,
-        windowsHide: true,
-        stdio: ['ignore', log.fd, log.fd],
-      },
-    );
-    try {
-      await once(child, 'spawn');
-    } finally {
-      await log.close();
-    }
+    const child = await this.#spawn();
     this.#process = child;
     child.unref();
     child.once('exit', () => {
       if (this.#process === child) this.#process = null;
     });
-    while (!this.#isReady(child)) {
+    while (!this.cluster.isReady(child.pid)) {
       if (this.#process !== child) return false;
-      if (performance.now() > end)
+      if (performance.now() > end) {
+        child.kill('SIGKILL');
         throw this.#error('The server did not get ready.');
+      }
       await sleep(10);
     }
     return true;
   }
 
-  /** The eighth line of postmaster.pid says what pg_ctl waits for; the first whose it is. */
-  #isReady(child: ChildProcess): boolean {
+  async #spawn(): Promise<ChildProcess> {
+    const { dataFolder, folder, logFile, user } = this.cluster;
+    // A file and not a pipe: a test that blocks this process must not block the server.
+    const log = await open(logFile, 'a', 0o600);
     try {
-      const lines = readFileSync(
-        path.join(this.dataFolder, 'postmaster.pid'),
-        'utf8',
-      ).split('\n');
-      return (
-        lines[7]?.trim() === 'ready' && lines[0]?.trim() === String(child.pid)
+      const child = spawn(
+        this.binaries.postgres,
+        ['-D', dataFolder, '-p', String(this.#port)],
+        {
+          ...user,
+          cwd: folder,
+          env: { ...process.env, LC_ALL: 'C' },
+          // A session of its own: the Ctrl-C of a terminal is for this process, which then decides.
+          detached: true,
+          windowsHide: true,
+          stdio: ['ignore', log.fd, log.fd],
+        },
       );
-    } catch {
-      return false;
+      await once(child, 'spawn');
+      return child;
+    } finally {
+      await log.close();
     }
   }
 
   async #exitOf(child: ChildProcess, timeout: number): Promise<void> {
     const end = performance.now() + timeout;
     while (this.#process === child) {
-      if (performance.now() > end)
+      if (performance.now() > end) {
         throw this.#error(`The server did not stop within ${timeout} ms.`);
+      }
       await sleep(5);
     }
   }
 
-  #logSize(): number {
-    try {
-      return this.log().length;
-    } catch {
-      return 0;
-    }
-  }
-
   #error(what: string): Error {
-    const tail = this.log()
-      .trimEnd()
-      .split('\n')
-      .slice(-LOG_TAIL_LINES)
-      .join('\n');
+    const lines = this.log().trimEnd().split('\n');
+    const tail = lines.slice(-LOG_TAIL_LINES).join('\n');
     return new Error(`${what} The end of its log:\n${tail}`);
   }
 }
 
-async function createFolder(runAs: ServerUser): Promise<string> {
-  const folder = await mkdtemp(
-    path.join(await realpath(tmpdir()), 'replicant-'),
-  );
-  own(folder, runAs);
-  return folder;
-}
-
-function own(file: string, { uid, gid }: ServerUser): void {
-  if (uid !== undefined && gid !== undefined) chownSync(file, uid, gid);
-}
-
-function watchOver(folder: string): ChildProcess {
-  const project = path.dirname(
-    createRequire(import.meta.url).resolve('nestjs-replicant/package.json'),
-  );
-  const script = path.join(project, 'test', 'support', 'orphan-guard.mjs');
-  const guard = spawn(process.execPath, [script, folder], {
-    detached: true,
-    windowsHide: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    env: {},
-  });
-  guard.unref();
-  if ('unref' in guard.stdin && typeof guard.stdin.unref === 'function')
-    guard.stdin.unref();
-  guard.stdin.on('error', () => {});
-  return guard;
-}
-
-async function initialise(
-  binaries: Binaries,
-  folder: string,
-  runAs: ServerUser,
-  password: string,
-): Promise<void> {
-  const passwordFile = path.join(folder, 'password');
-  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
-  own(passwordFile, runAs);
-  await run(
-    binaries.initdb,
-    [
-      `--pgdata=${path.join(folder, 'data')}`,
-      `--username=${USER}`,
-      `--pwfile=${passwordFile}`,
-      '--auth=scram-sha-256',
-      '--encoding=UTF8',
-      '--no-locale',
-      '--no-sync',
-      '--no-instructions',
-    ],
-    { ...runAs, cwd: folder, env: { ...process.env, LC_ALL: 'C' } },
-  );
-  await rm(passwordFile);
-}
-
-async function dispose(folder: string, guard: ChildProcess): Promise<void> {
-  await rm(folder, { recursive: true, force: true, maxRetries: 20 });
-  guard.stdin?.end();
-  guard.ref();
-  if (guard.exitCode === null && guard.signalCode === null)
-    await once(guard, 'exit');
+function systemSettings({ folder }: Cluster): ServerSettings {
+  if (platform() === 'win32') return { unix_socket_directories: '' };
+  return {
+    unix_socket_directories: folder,
+    // In files of the data folder, so that a killed server leaves no shared memory behind.
+    dynamic_shared_memory_type: 'mmap',
+  };
 }

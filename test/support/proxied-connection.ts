@@ -1,8 +1,14 @@
 import { connect, type Socket } from 'node:net';
-import type { Faults } from './tcp-proxy.js';
 
 /** Which way bytes travel. */
 export type Direction = 'client-to-server' | 'server-to-client';
+
+/** What is done to the bytes of all connections. */
+export interface Faults {
+  readonly held: ReadonlySet<Direction>;
+  readonly delayMs: number;
+  readonly bytesPerSecond: number;
+}
 
 /** What a connection needs of its proxy. */
 export interface ConnectionContext {

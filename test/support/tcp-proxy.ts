@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import { type Direction, ProxiedConnection } from './proxied-connection.js';
+import {
+  type Direction,
+  type Faults,
+  ProxiedConnection,
+} from './proxied-connection.js';
 import { freePort } from './free-port.js';
 
 /** Sees the raw bytes that arrive at the proxy; they may be any part of a message. */
@@ -9,13 +13,6 @@ export type Tap = (
   direction: Direction,
   connection: number,
 ) => void;
-
-/** What the proxy does to bytes; connections look at it before each piece. */
-export interface Faults {
-  readonly held: ReadonlySet<Direction>;
-  readonly delayMs: number;
-  readonly bytesPerSecond: number;
-}
 
 const DIRECTIONS: readonly Direction[] = [
   'client-to-server',

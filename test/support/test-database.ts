@@ -1,6 +1,19 @@
-import { Client, Pool, type QueryResultRow } from 'pg';
-import { dropSlots } from './logical-slot.js';
-import type { PostgresServer, ServerConnection } from './postgres-server.js';
+import { Client, Pool, type QueryResult, type QueryResultRow } from 'pg';
+import { dropSlots, type Queryable } from './logical-slot.js';
+
+/** Where a server listens, and its superuser. */
+export interface ServerConnection {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+}
+
+/** What a database needs of its server. */
+export interface DatabaseServer extends Queryable {
+  readonly connection: ServerConnection;
+  readonly running: boolean;
+}
 
 /** Where a database is, as the `pg` module takes it. */
 export interface DatabaseConnection extends ServerConnection {
@@ -14,7 +27,7 @@ export class TestDatabase {
   #closed = false;
 
   constructor(
-    readonly server: PostgresServer,
+    readonly server: DatabaseServer,
     readonly name: string,
   ) {
     this.#pool = new Pool({ ...this.connection, max: 4 });
@@ -30,17 +43,17 @@ export class TestDatabase {
     return `postgresql://${user}:${password}@${host}:${port}/${this.name}`;
   }
 
-  /** Runs one statement, or several without values, and returns the rows of the last. */
+  /** Runs one statement, or several when there are no values; then the rows of the last. */
   async query<R extends QueryResultRow = QueryResultRow>(
     sql: string,
     values: readonly unknown[] = [],
   ): Promise<R[]> {
-    const result =
+    const results: QueryResult<R> | QueryResult<R>[] =
       values.length === 0
         ? await this.#pool.query<R>(sql)
         : await this.#pool.query<R>(sql, [...values]);
-    return (Array.isArray(result) ? (result.at(-1) as typeof result) : result)
-      .rows;
+    const last = [results].flat().at(-1);
+    return last?.rows ?? [];
   }
 
   /** A connection of its own, for transactions that stay open. Closed with the database. */

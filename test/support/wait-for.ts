@@ -38,11 +38,16 @@ export interface Deferred<T> {
 }
 
 export function deferred<T = void>(): Deferred<T> {
-  let resolve: Deferred<T>['resolve'] = () => {};
-  let reject: Deferred<T>['reject'] = () => {};
+  let resolve: Deferred<T>['resolve'] = unset;
+  let reject: Deferred<T>['reject'] = unset;
   const promise = new Promise<T>((fulfil, refuse) => {
     resolve = fulfil;
     reject = refuse;
   });
   return { promise, resolve, reject };
+}
+
+/** The constructor of a promise replaces it before it returns. */
+function unset(): never {
+  throw new Error('The promise has no ends yet.');
 }
