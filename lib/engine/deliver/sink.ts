@@ -1,7 +1,4 @@
-import type {
-  CheckpointKeeper,
-  CheckpointReader,
-} from '../model/checkpoint.js';
+import type { SinkCheckpoint } from '../model/checkpoint.js';
 import type { Transaction } from '../model/transaction.js';
 
 /** What a pipeline delivers to. */

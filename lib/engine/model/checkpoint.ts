@@ -20,7 +20,8 @@ export interface StoredCheckpoint {
 
 /** Where a checkpoint table is, so that a publication that carries it can be refused. */
 export interface CheckpointHome {
-  readonly systemIdentifier: string;
+  /** `null` when the role may not call `pg_control_system()`: the table's server is then unknown, and may be the source. */
+  readonly systemIdentifier: string | null;
   readonly database: string;
   /** OID of the table. */
   readonly relationOid: number;

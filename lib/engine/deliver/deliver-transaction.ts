@@ -1,0 +1,88 @@
+import { HaltError } from '../model/halt.js';
+import type { Transaction } from '../model/transaction.js';
+import type { AroundDelivery } from '../options/pipeline-options.js';
+import type { Sink } from './sink.js';
+
+const PRINTABLE_NAME = /^[A-Za-z_$][\w$]{0,60}$/;
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+
+/**
+ * Hands one transaction to the sink and resolves when its work is durable.
+ *
+ * The outcome is the handler's own: whatever `around` does with the promise of `next` cannot turn a failed write into a
+ * confirmed one, nor a durable one into a failure.
+ *
+ * @param onAroundFault - told the class of an error that `around` threw although the handler succeeded
+ * @throws {@link HaltError} `sink_failed` and its kin
+ */
+export async function deliverTransaction(
+  sink: Sink,
+  transaction: Transaction,
+  around: AroundDelivery | null,
+  onAroundFault: (errorClass: string) => void,
+): Promise<void> {
+  if (around === null) return callHandler(sink, transaction);
+  const handler = new OnceCalled(() => callHandler(sink, transaction));
+  const fault = await failureOf(async () => around(transaction, () => handler.call()));
+  if (handler.outcome === null) {
+    throw new HaltError('sink_failed/around_skipped', {
+      detail: fault === null ? 'around did not call next()' : `around failed with ${errorClass(fault.error)}`,
+      lsn: transaction.commitLsn,
+      sinkError: fault?.error,
+    });
+  }
+  await handler.outcome;
+  if (fault !== null) onAroundFault(errorClass(fault.error));
+}
+
+/** A function that runs once, however often it is called, and whose outcome stays known. */
+class OnceCalled {
+  outcome: Promise<void> | null = null;
+
+  constructor(private readonly work: () => Promise<void>) {}
+
+  call(): Promise<void> {
+    this.outcome ??= this.work();
+    return this.outcome;
+  }
+}
+
+async function failureOf(work: () => Promise<void>): Promise<{ readonly error: unknown } | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    return { error };
+  }
+}
+
+async function callHandler(sink: Sink, transaction: Transaction): Promise<void> {
+  const lsn = transaction.commitLsn;
+  const call = await failureOf(async () => {
+    const result = sink.transaction(transaction);
+    if (!isPromiseLike(result)) {
+      throw new HaltError('sink_failed/no_promise', { detail: `a handler of ${sink.name} returned no promise`, lsn });
+    }
+    await result;
+  });
+  if (call === null) return;
+  if (call.error instanceof HaltError) throw call.error;
+  throw new HaltError('sink_failed', {
+    detail: `a handler of ${sink.name} failed with ${errorClass(call.error)}`,
+    lsn,
+    sinkError: call.error,
+  });
+}
+
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** The class of an error and its SQLSTATE: all that may be said of it, since its message may quote a row. */
+function errorClass(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const className = error.constructor.name;
+  const name = PRINTABLE_NAME.test(className) ? className : 'Error';
+  const code: unknown = 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && SQLSTATE.test(code) ? `${name} (SQLSTATE ${code})` : name;
+}

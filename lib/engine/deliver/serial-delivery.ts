@@ -1,0 +1,102 @@
+import type { Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
+import { Fifo } from './fifo.js';
+
+/** What comes out of assembly, in commit order. */
+export type Work =
+  | { readonly kind: 'transaction'; readonly transaction: Transaction; readonly bytes: number; readonly end: Lsn }
+  /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
+  | { readonly kind: 'pass'; readonly end: Lsn };
+
+/** What a delivery asks of its surroundings. */
+export interface DeliveryPorts {
+  /** Applies one transaction; resolves when it is durable. */
+  deliver(transaction: Transaction): Promise<void>;
+  /** Stores positions that no transaction carries. */
+  store(): Promise<void>;
+  /** A transaction is about to be handed over. */
+  started(work: Work): void;
+  /** A work is durable. */
+  settled(work: Work): void;
+  /** Nothing more is delivered. */
+  failed(error: unknown): void;
+}
+
+/**
+ * Does one thing at a time: applies transactions in commit order and, between two of them, stores positions. The two
+ * never overlap, since both write the same checkpoint row.
+ */
+export class SerialDelivery {
+  readonly #queue = new Fifo<Work>();
+  #running: Promise<void> | null = null;
+  #storeWanted = false;
+  #stopped = false;
+  #bytes = 0;
+
+  constructor(private readonly ports: DeliveryPorts) {}
+
+  /** Payload bytes of transactions that are not durable yet. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(work: Work): void {
+    if (this.#stopped) return;
+    if (work.kind === 'transaction') this.#bytes += work.bytes;
+    this.#queue.push(work);
+    this.#wake();
+  }
+
+  /** Stores positions as soon as nothing runs. */
+  requestStore(): void {
+    this.#storeWanted = true;
+    this.#wake();
+  }
+
+  /** Begins nothing new; resolves when what runs has settled, whatever its outcome. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#queue.clear();
+    await this.#running;
+  }
+
+  #wake(): void {
+    if (this.#running !== null || this.#stopped) return;
+    if (this.#queue.length > 0 || this.#storeWanted) this.#running = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#drain();
+    } catch (error) {
+      this.#stopped = true;
+      this.#queue.clear();
+      this.ports.failed(error);
+    } finally {
+      this.#running = null;
+      this.#wake();
+    }
+  }
+
+  async #drain(): Promise<void> {
+    while (!this.#stopped) {
+      if (this.#storeWanted) {
+        this.#storeWanted = false;
+        await this.ports.store();
+        continue;
+      }
+      const work = this.#queue.shift();
+      if (work === undefined) return;
+      await this.#perform(work);
+    }
+  }
+
+  async #perform(work: Work): Promise<void> {
+    if (work.kind === 'transaction') {
+      this.ports.started(work);
+      await this.ports.deliver(work.transaction);
+      this.#bytes -= work.bytes;
+    }
+    this.ports.settled(work);
+  }
+}

@@ -1,0 +1,112 @@
+import type { Lsn } from '../model/lsn.js';
+import type { Status } from './wire.js';
+
+/**
+ * Where one connection is. Each position has one job and never moves backwards:
+ *
+ * - *received*: the server has sent this much
+ * - *delivered*: the sink was handed everything up to here
+ * - *durable*: the work of every transaction up to here is durable, with no gap
+ * - *stored*: a position this high is kept with the checkpoint, and only up to it may the server forget
+ */
+export class Positions {
+  #received: Lsn;
+  #delivered: Lsn;
+  #durable: Lsn;
+  #stored: Lsn;
+  /** Transactions that were received whole and are not durable yet. */
+  #undelivered = 0;
+  /** A transaction has begun and its end was not received. */
+  #open = false;
+
+  /**
+   * @param confirmedFlush position of the slot, as read at connect
+   * @param keepsPositions whether the checkpoint stores positions, and nothing may be confirmed before
+   */
+  constructor(
+    confirmedFlush: Lsn,
+    private readonly keepsPositions: boolean,
+  ) {
+    this.#received = confirmedFlush;
+    this.#delivered = confirmedFlush;
+    this.#durable = confirmedFlush;
+    this.#stored = confirmedFlush;
+  }
+
+  get received(): Lsn {
+    return this.#received;
+  }
+
+  get delivered(): Lsn {
+    return this.#delivered;
+  }
+
+  get durable(): Lsn {
+    return this.#durable;
+  }
+
+  /** What the server may forget. */
+  get flush(): Lsn {
+    if (!this.keepsPositions) return this.#durable;
+    return this.#durable < this.#stored ? this.#durable : this.#stored;
+  }
+
+  get status(): Status {
+    return { write: this.#received, flush: this.flush, apply: this.flush };
+  }
+
+  /** Nothing that was received is undelivered. */
+  get idle(): boolean {
+    return !this.#open && this.#undelivered === 0;
+  }
+
+  /** A position that is durable and not stored yet; `null` when there is none. */
+  get storable(): Lsn | null {
+    return this.keepsPositions && this.#durable > this.#stored ? this.#durable : null;
+  }
+
+  /** A frame of data arrived. */
+  receive(position: Lsn): void {
+    this.#received = higher(this.#received, position);
+  }
+
+  begin(): void {
+    this.#open = true;
+  }
+
+  /** The last frame of a transaction arrived. */
+  complete(commitEnd: Lsn): void {
+    this.#open = false;
+    this.#undelivered += 1;
+    this.#received = higher(this.#received, commitEnd);
+  }
+
+  /** The sink is handed the oldest undelivered transaction. */
+  handOver(commitEnd: Lsn): void {
+    this.#delivered = higher(this.#delivered, commitEnd);
+  }
+
+  /** The oldest undelivered transaction is durable. */
+  settle(commitEnd: Lsn): void {
+    this.#undelivered -= 1;
+    this.#delivered = higher(this.#delivered, commitEnd);
+    this.#durable = higher(this.#durable, commitEnd);
+  }
+
+  /** This position is kept with the checkpoint. */
+  store(position: Lsn): void {
+    this.#stored = higher(this.#stored, position);
+  }
+
+  /** The server is here, and everything below was sent or concerns nobody. */
+  keepalive(walEnd: Lsn): void {
+    this.#received = higher(this.#received, walEnd);
+    if (!this.idle) return;
+    this.#delivered = higher(this.#delivered, walEnd);
+    this.#durable = higher(this.#durable, walEnd);
+  }
+}
+
+function higher(one: Lsn, other: Lsn): Lsn {
+  return other > one ? other : one;
+}

@@ -1,0 +1,98 @@
+import type { Client } from 'pg';
+import { destroySocket, rawConnection, type RawConnection } from '../server/pg-internals.js';
+import { closeClient, commandSession, openClient, type CommandSession, type SessionTarget } from '../server/session.js';
+
+/** A notice that the server sent beside the stream: its SQLSTATE and severity, never its text. */
+export interface ServerNotice {
+  readonly code: string;
+  readonly severity: string;
+}
+
+/** What a stream tells. Called synchronously while bytes are parsed. */
+export interface StreamListener {
+  /** One CopyData frame: a view into a buffer that `pg` uses again as soon as this returns. */
+  frame(chunk: Buffer): void;
+  notice(notice: ServerNotice): void;
+}
+
+/** The connection to a WAL sender: commands first, then the stream in both directions. */
+export class ReplicationSession {
+  readonly #client: Client;
+  readonly #connection: RawConnection;
+  #ended: Promise<never> | null = null;
+
+  private constructor(client: Client) {
+    this.#client = client;
+    this.#connection = rawConnection(client);
+  }
+
+  static async open(target: SessionTarget): Promise<ReplicationSession> {
+    return new ReplicationSession(await openClient(target, 'replication'));
+  }
+
+  get commands(): CommandSession {
+    return commandSession(this.#client);
+  }
+
+  /** The socket, for the one owner of pause and resume. */
+  get socket(): { pause(): unknown; resume(): unknown } {
+    return this.#connection.stream;
+  }
+
+  /**
+   * Sends START_REPLICATION and resolves when the server has accepted it. `accepted` runs before any frame is
+   * delivered, in the same turn, so that reading can be paused in time.
+   */
+  async startStreaming(command: string, listener: StreamListener, accepted: () => void): Promise<void> {
+    this.#client.on('notice', (notice) => {
+      listener.notice({ code: notice.code ?? '', severity: notice.severity ?? '' });
+    });
+    this.#connection.on('copyData', (frame) => listener.frame(frame.chunk));
+    const started = new Promise<void>((resolve) => {
+      this.#connection.on('replicationStart', () => {
+        accepted();
+        resolve();
+      });
+    });
+    this.#ended = this.#client.query(command).then(() => {
+      throw new StreamEndedError('the server ended the stream');
+    });
+    await Promise.race([started, this.#ended]);
+  }
+
+  /** Rejects when the stream ends, with the reason. Never resolves. */
+  get ended(): Promise<never> {
+    if (this.#ended === null) throw new Error('not streaming');
+    return this.#ended;
+  }
+
+  /** Sends a CopyData frame. */
+  send(frame: Buffer): void {
+    this.#connection.sendCopyFromChunk(frame);
+  }
+
+  /** Ends the copy and waits until the server has taken note of everything sent before; then closes. Never rejects. */
+  async finish(timeoutMs: number): Promise<void> {
+    const timer = setTimeout(() => this.destroy(), timeoutMs);
+    this.#connection.endCopyFrom();
+    this.#connection.stream.resume();
+    try {
+      await this.#ended;
+    } catch {
+      // Ended in order or lost: either way there is nothing left to say.
+    } finally {
+      clearTimeout(timer);
+    }
+    await closeClient(this.#client, timeoutMs);
+  }
+
+  /** Cuts the connection. */
+  destroy(): void {
+    destroySocket(this.#client);
+  }
+}
+
+/** The server ended the copy by itself, as it does when it shuts down. */
+export class StreamEndedError extends Error {
+  override readonly name = 'StreamEndedError';
+}
