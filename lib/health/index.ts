@@ -1,0 +1,5 @@
+export { type Health } from './probe.js';
+export {
+  ReplicantHealthIndicator,
+  type PipelineHealth,
+} from './replicant.health-indicator.js';

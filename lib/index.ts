@@ -1,0 +1,61 @@
+export { Checkpoint } from './decorators/checkpoint.decorator.js';
+export {
+  OnTransaction,
+  type TransactionHandler,
+} from './decorators/on-transaction.decorator.js';
+export { ReplicantSink } from './decorators/replicant-sink.decorator.js';
+export type {
+  Change,
+  Delete,
+  Insert,
+  OldRow,
+  Row,
+  Tables,
+  Truncate,
+  Update,
+} from './engine/model/change.js';
+export type {
+  CheckpointContext,
+  CheckpointHome,
+  CheckpointKeeper,
+  CheckpointReader,
+  StoredCheckpoint,
+} from './engine/model/checkpoint.js';
+export { Halt, HaltError, type HaltCode } from './engine/model/halt.js';
+export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
+export type { Message } from './engine/model/message.js';
+export type { Column } from './engine/model/relation.js';
+export type { Transaction } from './engine/model/transaction.js';
+export { ReplicantConfigError } from './engine/options/config-error.js';
+export type {
+  AroundDelivery,
+  ConnectionOption,
+  ConnectionSettings,
+  PipelineOptions,
+  TypesOption,
+} from './engine/options/pipeline-options.js';
+export type { ResolvedOptions } from './engine/options/resolve-options.js';
+export {
+  Pipeline,
+  type PipelineState,
+  type PipelineStatus,
+} from './engine/pipeline.js';
+export {
+  DEFAULT_PIPELINE,
+  definePipeline,
+  type PipelineHandle,
+  type PipelineName,
+} from './pipelines/define-pipeline.js';
+export { getPipelineToken } from './pipelines/get-pipeline-token.js';
+export { InjectPipeline } from './pipelines/inject-pipeline.js';
+export { ReplicantRegistry } from './pipelines/pipeline.registry.js';
+export { ReplicantModule } from './replicant.module.js';
+export type {
+  PipelinesOptions,
+  ReplicantModuleAsyncOptions,
+  ReplicantModuleExtras,
+  ReplicantModuleOptions,
+  ReplicantOptionsFactory,
+} from './replicant.module-definition.js';
+export { CheckpointTable } from './sinks/checkpoint-table.js';
+export { SinkDefinitionError } from './sinks/sink-definition.error.js';

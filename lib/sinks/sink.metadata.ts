@@ -1,0 +1,88 @@
+import 'reflect-metadata';
+import { SinkDefinitionError } from './sink-definition.error.js';
+
+// Symbol.for: a sink decorated by one copy of this package is found by another.
+const SINK = Symbol.for('nestjs-replicant:sink');
+const CHECKPOINT = Symbol.for('nestjs-replicant:checkpoint');
+const TRANSACTION = Symbol.for('nestjs-replicant:on-transaction');
+
+/** A decorated member of a sink class. */
+export interface SinkMember {
+  readonly property: string | symbol;
+  /** Name of the pipeline whose types the decorator was given. */
+  readonly pipeline?: string;
+}
+
+/** Marks a class as the sink of a pipeline; subclasses inherit it. */
+export function markSink(sinkClass: object, pipeline: string): void {
+  Reflect.defineMetadata(SINK, pipeline, sinkClass);
+}
+
+/** Name of the pipeline whose sink this class is, or `undefined` when it is none. */
+export function sinkPipeline(sinkClass: object): string | undefined {
+  const pipeline: unknown = Reflect.getMetadata(SINK, sinkClass);
+  return typeof pipeline === 'string' ? pipeline : undefined;
+}
+
+export function markCheckpoint(prototype: object, member: SinkMember): void {
+  mark(CHECKPOINT, '@Checkpoint', prototype, member);
+}
+
+export function markTransactionHandler(
+  prototype: object,
+  member: SinkMember,
+): void {
+  mark(TRANSACTION, '@OnTransaction', prototype, member);
+}
+
+/** Members that `@Checkpoint` stands on, in the class and its base classes. */
+export function checkpointMembers(sinkClass: object): readonly SinkMember[] {
+  return members(CHECKPOINT, sinkClass);
+}
+
+/** Methods that `@OnTransaction` stands on, in the class and its base classes. */
+export function transactionHandlers(sinkClass: object): readonly SinkMember[] {
+  return members(TRANSACTION, sinkClass);
+}
+
+// The member's name is kept on its class, not on the function: a method that overrides the decorated one stays the handler.
+function mark(
+  key: symbol,
+  decorator: string,
+  prototype: object,
+  member: SinkMember,
+): void {
+  if (typeof prototype === 'function') {
+    throw new SinkDefinitionError(
+      `${prototype.name}.${String(member.property)} is static; ${decorator}() belongs on an instance member.`,
+    );
+  }
+  Reflect.defineMetadata(
+    key,
+    [...ownMembers(key, prototype.constructor), member],
+    prototype.constructor,
+  );
+}
+
+function members(key: symbol, sinkClass: object): readonly SinkMember[] {
+  const found = new Map<string | symbol, SinkMember>();
+  for (
+    let link: object | null = sinkClass;
+    link !== null;
+    link = Reflect.getPrototypeOf(link)
+  ) {
+    for (const member of ownMembers(key, link)) {
+      if (!found.has(member.property)) found.set(member.property, member);
+    }
+  }
+  return [...found.values()];
+}
+
+function ownMembers(key: symbol, sinkClass: object): readonly SinkMember[] {
+  const own: unknown = Reflect.getOwnMetadata(key, sinkClass);
+  return Array.isArray(own) ? own.filter(isMember) : [];
+}
+
+function isMember(value: unknown): value is SinkMember {
+  return typeof value === 'object' && value !== null && 'property' in value;
+}
