@@ -1,0 +1,98 @@
+/** The statements of one checkpoint table. Positions and numbers travel as text and are cast here. */
+export interface CheckpointStatements {
+  /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`; all NULL when there is no row. */
+  readonly load: string;
+  /**
+   * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` commit position, `$5` its end or NULL.
+   * Returns `server`: NULL when the transaction was applied before, else the owner of the row.
+   */
+  readonly advance: string;
+  /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` boundary. Returns `server` like `advance`. */
+  readonly confirm: string;
+}
+
+/** @param table the table's name, quoted and with its schema */
+export function checkpointStatements(table: string): CheckpointStatements {
+  return {
+    load: `SELECT stored.system_identifier AS server, stored.timeline::text AS timeline,
+  stored.commit_lsn::text AS committed, stored.confirmed_lsn::text AS confirmed
+FROM (VALUES ($1::text)) AS asked (slot_name)
+LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
+
+    // A transaction at the stored boundary is still to come, one at the stored commit position is not: >= and >.
+    advance: upsert(table, {
+      columns: 'commit_lsn, confirmed_lsn',
+      values: '$4::text::pg_lsn, $5::text::pg_lsn',
+      assignments: [
+        ['commit_lsn', 'excluded.commit_lsn'],
+        [
+          'confirmed_lsn',
+          'greatest(stored.confirmed_lsn, excluded.confirmed_lsn)',
+        ],
+      ],
+      isNew: `coalesce(excluded.commit_lsn > stored.commit_lsn, true)
+      AND coalesce(excluded.commit_lsn >= stored.confirmed_lsn, true)`,
+    }),
+
+    confirm: upsert(table, {
+      columns: 'confirmed_lsn',
+      values: '$4::text::pg_lsn',
+      assignments: [['confirmed_lsn', 'excluded.confirmed_lsn']],
+      isNew: 'coalesce(excluded.confirmed_lsn > stored.confirmed_lsn, true)',
+    }),
+  };
+}
+
+/**
+ * The statement that creates the table.
+ *
+ * @param table the table's name, quoted and with its schema
+ */
+export function createCheckpointTable(table: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${table} (
+  slot_name text PRIMARY KEY,
+  commit_lsn pg_lsn,
+  confirmed_lsn pg_lsn,
+  system_identifier text NOT NULL,
+  timeline integer NOT NULL,
+  relations jsonb,
+  updated_at timestamptz NOT NULL DEFAULT now()
+)`;
+}
+
+interface Upsert {
+  readonly columns: string;
+  readonly values: string;
+  readonly assignments: readonly (readonly [column: string, value: string])[];
+  readonly isNew: string;
+}
+
+/**
+ * One statement decides and writes, so that of two writers the second waits on the row lock and then sees the first one's
+ * position. A row of another server is returned with its owner and left as it is: filtered out by WHERE it could not be told
+ * from a transaction that was applied before.
+ */
+function upsert(
+  table: string,
+  { columns, values, assignments, isNew }: Upsert,
+): string {
+  const sameServer = 'stored.system_identifier = excluded.system_identifier';
+  const set = [
+    ...assignments,
+    ['timeline', 'excluded.timeline'],
+    ['updated_at', 'now()'],
+  ].map(
+    ([column, value]) =>
+      `    ${column} = CASE WHEN ${sameServer} THEN ${value} ELSE stored.${column} END`,
+  );
+  return `WITH written AS (
+  INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, ${columns})
+  VALUES ($1::text, $2::text, $3::text::integer, ${values})
+  ON CONFLICT (slot_name) DO UPDATE SET
+${set.join(',\n')}
+  WHERE NOT ${sameServer}
+    OR (${isNew})
+  RETURNING stored.system_identifier
+)
+SELECT (SELECT written.system_identifier FROM written) AS server`;
+}
