@@ -3,15 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { parseArrayLiteral } from './array-literal.js';
 import { asText } from './value-parser.js';
 
-type Nested = string | null | Nested[];
+type Leaf = string | null;
+type Nested = Leaf | Nested[];
 
+const upper = (text: string) => text.toUpperCase();
 const texts = (literal: string) => parseArrayLiteral(literal, asText, ',');
 
 /** As `array_out` of the server writes it. */
-function render(value: Nested, delimiter: string): string {
+function render(value: unknown, delimiter: string): string {
   if (value === null) return 'NULL';
   if (Array.isArray(value))
     return `{${value.map((item) => render(item, delimiter)).join(delimiter)}}`;
+  if (typeof value !== 'string') throw new TypeError('no array of texts');
   const bare =
     value !== '' &&
     !/^null$/i.test(value) &&
@@ -20,17 +23,18 @@ function render(value: Nested, delimiter: string): string {
   return bare ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
 }
 
-function shape(sizes: readonly number[], leaves: Iterator<Nested>): Nested {
+/** A rectangular array of these sizes, filled from `leaves` in order. */
+function shape(sizes: readonly number[], leaves: Leaf[]): Nested {
   const [size, ...rest] = sizes;
-  if (size === undefined) return leaves.next().value as Nested;
+  if (size === undefined) return leaves.shift() ?? null;
   return Array.from({ length: size }, () => shape(rest, leaves));
 }
 
-const leaf: fc.Arbitrary<Nested> = fc.oneof(
+const leaf: fc.Arbitrary<Leaf> = fc.oneof(
   fc.constantFrom(null, 'NULL', 'null', '', '{}', ' ', '\\', '"', ',', ';'),
   fc.string(),
   fc.string({ unit: 'binary' }),
-  fc.string({ unit: fc.constantFrom(...'{}",;\\ NULab\n') }),
+  fc.string({ unit: fc.constantFrom(...'{}",;\\ NULab\n'.split('')) }),
 );
 
 const arrays: fc.Arbitrary<Nested> = fc
@@ -43,7 +47,7 @@ const arrays: fc.Arbitrary<Nested> = fc
     const count = sizes.reduce((product, size) => product * size, 1);
     return fc
       .array(leaf, { minLength: count, maxLength: count })
-      .map((leaves) => shape(sizes, leaves.values()));
+      .map((leaves) => shape(sizes, [...leaves]));
   });
 
 describe('parseArrayLiteral', () => {
@@ -83,7 +87,6 @@ describe('parseArrayLiteral', () => {
   });
 
   it('hands elements but not NULL to the element parser', () => {
-    const upper = (text: string) => text.toUpperCase();
     expect(parseArrayLiteral('{{a,NULL},{"b c",d}}', upper, ',')).toEqual([
       ['A', null],
       ['B C', 'D'],
@@ -149,13 +152,12 @@ describe('parseArrayLiteral', () => {
 
   it('never throws, and an array that it accepts is one that the server can write', () => {
     const nearly = fc
-      .string({ unit: fc.constantFrom(...'{},"\\ NULa') })
+      .string({ unit: fc.constantFrom(...'{},"\\ NULa'.split('')) })
       .map((inside) => `{${inside}}`);
     fc.assert(
       fc.property(fc.oneof(fc.string(), nearly), (literal) => {
-        const array = texts(literal) as Nested[] | null;
-        if (array === null) return;
-        expect(texts(render(array, ','))).toEqual(array);
+        const array = texts(literal);
+        expect(array && texts(render(array, ','))).toEqual(array);
       }),
       { numRuns: 2_000 },
     );
@@ -169,8 +171,10 @@ describe('parseArrayLiteral', () => {
     ['nested arrays', `{${'{1},'.repeat(500_000)}{1}}`],
     ['an element that is not closed', `{"${'\\"'.repeat(1_000_000)}}`],
   ])('reads 2 MB of %s in linear time', (_, literal) => {
-    const start = performance.now();
+    // CPU time, which a busy machine does not stretch as it does the time on the clock.
+    const start = process.cpuUsage();
     texts(literal);
-    expect(performance.now() - start).toBeLessThan(1_000);
+    const { user, system } = process.cpuUsage(start);
+    expect(user + system).toBeLessThan(1_000_000);
   });
 });

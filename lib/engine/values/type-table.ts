@@ -18,6 +18,11 @@ interface AnnouncedType {
   readonly builtin: BuiltinType | undefined;
 }
 
+/** The part of a `pg` types configuration that is used here, with the types that its own declaration leaves open. */
+interface TextParsers {
+  getTypeParser(oid: number, format: 'text'): ValueParser;
+}
+
 /** How the server writes the schema of its own types in a Type message: as nothing. */
 const PG_CATALOG = '';
 
@@ -28,13 +33,13 @@ const PG_CATALOG = '';
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Type message}
  */
 export class TypeTable {
-  readonly #types: TypesOption;
+  readonly #types: 'exact' | 'text' | TextParsers;
   readonly #announced = new Map<number, AnnouncedType>();
   /** Parsers of types that the catalog was asked about. */
   readonly #learned = new Map<number, ValueParser>();
 
   constructor(types: TypesOption) {
-    this.#types = types;
+    this.#types = types === 'pg' ? pg.types : types;
   }
 
   /**
@@ -93,8 +98,6 @@ export class TypeTable {
         return builtin === undefined
           ? (this.#learned.get(oid) ?? asText)
           : builtinParser(builtin);
-      case 'pg':
-        return pg.types.getTypeParser(builtin?.oid ?? oid, 'text');
       default:
         return this.#types.getTypeParser(builtin?.oid ?? oid, 'text');
     }
