@@ -28,32 +28,31 @@ export async function locateCheckpointTable(
   query: CheckpointQuery,
   name: string,
 ): Promise<CheckpointLocation> {
-  const before = await lookUp(query, name);
-  if (before.oid !== null)
-    return { oid: before.oid, quotedName: before.quotedName };
-  let failure: unknown = null;
+  const found = await lookUp(query, name);
+  if (found.location !== null) return found.location;
   try {
-    await query(createCheckpointTable(before.quotedName), []);
+    await query(createCheckpointTable(found.quotedName), []);
   } catch (error) {
     // IF NOT EXISTS does not cover a second creator at the same moment: one of them fails with 23505, 42P07 or 42710.
     // Libraries wrap that code in ways of their own, so what counts is whether the table is there now.
-    failure = error;
+    const { location } = await lookUp(query, name);
+    if (location === null) throw error;
+    return location;
   }
-  const after = await lookUp(query, name);
-  if (after.oid !== null)
-    return { oid: after.oid, quotedName: after.quotedName };
-  throw (
-    failure ??
-    new Error(
+  const { location } = await lookUp(query, name);
+  if (location === null) {
+    throw new Error(
       'The checkpoint table was created and is not there: the query function of CheckpointTable must run each statement on the same database and commit it.',
-    )
-  );
+    );
+  }
+  return location;
 }
 
+/** Where the table is, or `null` and the name under which it can be created. */
 async function lookUp(
   query: CheckpointQuery,
   name: string,
-): Promise<{ oid: number | null; quotedName: string }> {
+): Promise<{ location: CheckpointLocation | null; quotedName: string }> {
   const row = await fetchRow(query, LOOK_UP, [name]);
   const oid = textIn(row, 'oid');
   const quotedName = textIn(row, 'name');
@@ -62,5 +61,6 @@ async function lookUp(
       'The checkpoint table cannot be created: the search_path of the connection names no schema that exists.',
     );
   }
-  return { oid: oid === null ? null : Number(oid), quotedName };
+  const location = oid === null ? null : { oid: Number(oid), quotedName };
+  return { location, quotedName };
 }

@@ -27,6 +27,11 @@ function answerLoad(sql: string): Promise<CheckpointQueryResult> {
   );
 }
 
+/** A database that must not be asked. */
+function refuse(): never {
+  throw new Error('asked');
+}
+
 async function connected(table: CheckpointTable): Promise<CheckpointTable> {
   table.bindTo(ORDERS);
   table.identify({ ...ORDERS, ...SERVER });
@@ -134,11 +139,8 @@ describe('CheckpointTable', () => {
 
     it('refuses a transaction of another slot before it asks the database', async () => {
       const table = await connected(new CheckpointTable(answerLoad));
-      const never = (): never => {
-        throw new Error('asked');
-      };
       await expect(
-        table.advance(never, { ...TX, slotName: 'audit_slot' }),
+        table.advance(refuse, { ...TX, slotName: 'audit_slot' }),
       ).rejects.toThrow(
         /keeps slot orders_slot and was given a transaction of slot audit_slot/,
       );
