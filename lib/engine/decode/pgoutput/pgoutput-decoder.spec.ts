@@ -47,7 +47,7 @@ describe('transaction messages', () => {
   });
 });
 
-function frame(flags: number, content: Uint8Array): Buffer {
+function emitted(flags: number, content: Uint8Array): Buffer {
   return messageFrame({ flags, lsn: 3n, prefix: 'p', content });
 }
 
@@ -56,7 +56,7 @@ describe('logical decoding messages', () => {
     [0, false],
     [1, true],
   ])('reads flags %i as transactional: %s', (flags, transactional) => {
-    expect(decoder().decode(frame(flags, Buffer.from('hi')))).toStrictEqual({
+    expect(decoder().decode(emitted(flags, Buffer.from('hi')))).toStrictEqual({
       kind: 'message',
       transactional,
       lsn: 3n,
@@ -66,7 +66,7 @@ describe('logical decoding messages', () => {
   });
 
   it('refuses flags it does not know', () => {
-    expect(decoder().decode(frame(2, Buffer.of()))).toStrictEqual({
+    expect(decoder().decode(emitted(2, Buffer.of()))).toStrictEqual({
       kind: 'fault',
       code: 'decode_failure',
       detail: 'message: unknown flags',
@@ -74,7 +74,7 @@ describe('logical decoding messages', () => {
   });
 
   it('copies the content out of the reused buffer (D07)', () => {
-    const payload = frame(1, Buffer.from('secret'));
+    const payload = emitted(1, Buffer.from('secret'));
     const message = decoder().decode(payload);
     payload.fill(0);
     expect(message).toMatchObject({ content: Buffer.from('secret') });

@@ -1,0 +1,478 @@
+import { describe, expect, it } from 'vitest';
+import type { ReplicationMessage } from '../decode/decoder.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Relation } from '../model/relation.js';
+import { type Assembled, Assembler } from './assembler.js';
+
+const MICROS = 1_767_323_045_123_456n; // 2026-01-02T03:04:05.123456Z
+
+function table(name: string): Relation {
+  return {
+    oid: 16384,
+    schema: 'public',
+    table: name,
+    name: `public.${name}`,
+    replicaIdentity: 'default',
+    columns: [
+      { name: 'id', typeOid: 23, type: 'int4', typeModifier: -1, key: true },
+    ],
+  };
+}
+
+const relation = table('t');
+
+function begin(finalLsn: Lsn, xid = 7): ReplicationMessage {
+  return { kind: 'begin', finalLsn, commitTimeMicros: MICROS, xid };
+}
+
+function commit(commitLsn: Lsn, endLsn: Lsn): ReplicationMessage {
+  return { kind: 'commit', commitLsn, endLsn, commitTimeMicros: MICROS };
+}
+
+function insert(id: number): ReplicationMessage {
+  return { kind: 'insert', relation, record: { id } };
+}
+
+function message(transactional: boolean): ReplicationMessage {
+  return {
+    kind: 'message',
+    transactional,
+    lsn: 4n,
+    prefix: 'p',
+    content: Buffer.from('hi'),
+  };
+}
+
+const update: ReplicationMessage = {
+  kind: 'update',
+  relation,
+  record: { id: 2 },
+  unchanged: ['big'],
+  old: { kind: 'key', record: { id: 1 } },
+};
+
+const remove: ReplicationMessage = {
+  kind: 'delete',
+  relation,
+  old: { kind: 'full', record: { id: 2 } },
+};
+
+const truncate: ReplicationMessage = {
+  kind: 'truncate',
+  relations: [table('a'), table('b')],
+  cascade: true,
+  restartIdentity: false,
+};
+
+/** What belongs to no transaction. */
+const aside: ReplicationMessage[] = [
+  { kind: 'relation', relation },
+  { kind: 'type', oid: 20_000, schema: 'public', name: 'mood' },
+  { kind: 'origin', lsn: 1n, name: 'elsewhere' },
+];
+
+function assembler(
+  options: { skipThrough?: Lsn; maxTransactionBytes?: number } = {},
+): Assembler {
+  return new Assembler({
+    pipeline: 'orders',
+    slotName: 'orders_slot',
+    maxTransactionBytes: options.maxTransactionBytes ?? 1000,
+    skipThrough: options.skipThrough ?? null,
+  });
+}
+
+/** Feeds all, each of 10 bytes, and returns what came out. */
+function feed(to: Assembler, ...messages: ReplicationMessage[]): Assembled[] {
+  return messages.flatMap((one) => to.accept(one, 10) ?? []);
+}
+
+function lastOf(to: Assembler, ...messages: ReplicationMessage[]): unknown {
+  return feed(to, ...messages).at(-1);
+}
+
+describe('grouping', () => {
+  it('gives a transaction at its commit with all that came between', () => {
+    const assembled = feed(
+      assembler(),
+      begin(100n, 4_000_000_000),
+      insert(1),
+      update,
+      remove,
+      commit(100n, 120n),
+    );
+    const change = {
+      relation: 'public.t',
+      schema: 'public',
+      table: 't',
+      commitLsn: 100n,
+      columns: relation.columns,
+    };
+    expect(assembled).toEqual([
+      {
+        kind: 'transaction',
+        bytes: 30,
+        transaction: {
+          pipeline: 'orders',
+          slotName: 'orders_slot',
+          xid: 4_000_000_000,
+          commitLsn: 100n,
+          commitEndLsn: 120n,
+          commitTime: new Date('2026-01-02T03:04:05.123Z'),
+          commitTimeMicros: MICROS,
+          changes: [
+            { ...change, op: 'insert', ordinal: 0, record: { id: 1 } },
+            {
+              ...change,
+              op: 'update',
+              ordinal: 1,
+              record: { id: 2 },
+              unchanged: ['big'],
+              old: { kind: 'key', record: { id: 1 } },
+            },
+            {
+              ...change,
+              op: 'delete',
+              ordinal: 2,
+              old: { kind: 'full', record: { id: 2 } },
+            },
+          ],
+          messages: [],
+        },
+      },
+    ]);
+  });
+
+  it('makes one change of each relation of a truncate, in the place where it ran (Q01, Q02)', () => {
+    const together = ['public.a', 'public.b'];
+    const truncated = {
+      op: 'truncate',
+      cascade: true,
+      restartIdentity: false,
+      together,
+    };
+    expect(
+      lastOf(
+        assembler(),
+        begin(1n),
+        insert(1),
+        truncate,
+        insert(2),
+        commit(1n, 2n),
+      ),
+    ).toMatchObject({
+      transaction: {
+        changes: [
+          { op: 'insert', ordinal: 0 },
+          { ...truncated, relation: 'public.a', ordinal: 1 },
+          { ...truncated, relation: 'public.b', ordinal: 2 },
+          { op: 'insert', ordinal: 3 },
+        ],
+      },
+    });
+  });
+
+  it('counts changes and messages together, from 0 in each transaction', () => {
+    const all = feed(
+      assembler(),
+      begin(1n),
+      insert(1),
+      message(true),
+      insert(2),
+      commit(1n, 2n),
+      begin(3n),
+      message(true),
+      commit(3n, 4n),
+    );
+    expect(all).toMatchObject([
+      {
+        transaction: {
+          changes: [{ ordinal: 0 }, { ordinal: 2 }],
+          messages: [
+            {
+              transactional: true,
+              lsn: 4n,
+              prefix: 'p',
+              content: Buffer.from('hi'),
+              ordinal: 1,
+            },
+          ],
+        },
+      },
+      { transaction: { changes: [], messages: [{ ordinal: 0 }] } },
+    ]);
+  });
+
+  it('delivers neighbours of which one ends where the next commits (A11)', () => {
+    const all = feed(
+      assembler(),
+      begin(100n),
+      insert(1),
+      commit(100n, 120n),
+      begin(120n),
+      insert(2),
+      commit(120n, 140n),
+    );
+    expect(all).toMatchObject([
+      { transaction: { commitLsn: 100n, commitEndLsn: 120n } },
+      { transaction: { commitLsn: 120n, commitEndLsn: 140n } },
+    ]);
+  });
+
+  it('takes relation, type and origin anywhere, as nothing', () => {
+    expect(
+      feed(
+        assembler(),
+        ...aside,
+        begin(1n),
+        ...aside,
+        commit(1n, 2n),
+        ...aside,
+      ),
+    ).toEqual([{ kind: 'empty', commitLsn: 1n, endLsn: 2n }]);
+  });
+});
+
+describe('the watermark', () => {
+  it('skips what commits at it or below, and delivers what commits above', () => {
+    const kinds = feed(
+      assembler({ skipThrough: 100n }),
+      begin(99n),
+      insert(1),
+      message(true),
+      commit(99n, 100n),
+      begin(100n),
+      commit(100n, 101n),
+      begin(101n),
+      insert(2),
+      commit(101n, 102n),
+    );
+    expect(kinds).toMatchObject([
+      { kind: 'skipped', commitLsn: 99n, endLsn: 100n },
+      { kind: 'skipped', commitLsn: 100n, endLsn: 101n },
+      { kind: 'transaction' },
+    ]);
+  });
+
+  it('holds nothing of what it skips, however large', () => {
+    const skipping = assembler({ skipThrough: 5n, maxTransactionBytes: 15 });
+    feed(skipping, begin(5n), insert(1), insert(2), truncate);
+    expect(skipping).toMatchObject({ open: true, openBytes: 0 });
+    expect(feed(skipping, commit(5n, 6n))).toMatchObject([{ kind: 'skipped' }]);
+  });
+});
+
+describe('what it holds', () => {
+  it('counts the payload of the open transaction', () => {
+    const counting = assembler();
+    const seen = [
+      begin(1n),
+      insert(1),
+      ...aside,
+      truncate,
+      message(true),
+      commit(1n, 2n),
+      begin(3n),
+    ].map((one) => {
+      counting.accept(one, 10);
+      return [counting.open, counting.openBytes];
+    });
+    expect(seen).toEqual([
+      [true, 0],
+      [true, 10],
+      [true, 10],
+      [true, 10],
+      [true, 10],
+      [true, 20],
+      [true, 30],
+      [false, 0],
+      [true, 0],
+    ]);
+  });
+
+  it('refuses a transaction that grows too large, at once and by the option', () => {
+    const small = assembler({ maxTransactionBytes: 20 });
+    expect(feed(small, begin(1n), insert(1), insert(2))).toEqual([]);
+    expect(small.accept(insert(3), 1)).toEqual({
+      kind: 'fault',
+      code: 'transaction_too_large',
+      detail: 'the transaction holds more than maxInflightBytes (20)',
+      lsn: 1n,
+    });
+    expect(small.openBytes).toBe(0);
+  });
+
+  it('allows each transaction its own size', () => {
+    const small = assembler({ maxTransactionBytes: 20 });
+    const two = [insert(1), insert(2)];
+    expect(
+      feed(
+        small,
+        begin(1n),
+        ...two,
+        commit(1n, 2n),
+        begin(3n),
+        ...two,
+        commit(3n, 4n),
+      ),
+    ).toMatchObject([{ bytes: 20 }, { bytes: 20 }]);
+  });
+});
+
+describe('an impossible order', () => {
+  it.each<[string, ReplicationMessage[], Lsn | undefined]>([
+    ['insert before begin', [insert(1)], undefined],
+    ['update before begin', [update], undefined],
+    ['delete before begin', [remove], undefined],
+    ['truncate before begin', [truncate], undefined],
+    ['message before begin', [message(true)], undefined],
+    ['commit before begin', [commit(1n, 2n)], undefined],
+    ['insert before begin', [begin(1n), commit(1n, 2n), insert(1)], undefined],
+    ['begin before commit', [begin(1n), begin(2n)], 1n],
+    [
+      'commit at 0/2 of a transaction that began for 0/1',
+      [begin(1n), commit(2n, 3n)],
+      1n,
+    ],
+    ['a commit that ends before it starts', [begin(2n), commit(2n, 2n)], 2n],
+    [
+      'a transaction that commits at 0/5 after one at 0/5',
+      [begin(5n), commit(5n, 6n), begin(5n)],
+      undefined,
+    ],
+    [
+      'a transaction that commits at 0/4 after one at 0/5',
+      [begin(5n), commit(5n, 6n), begin(4n)],
+      undefined,
+    ],
+  ])('is refused: %s', (detail, messages, lsn) => {
+    expect(lastOf(assembler(), ...messages)).toEqual({
+      kind: 'fault',
+      code: 'protocol_violation',
+      detail,
+      ...(lsn === undefined ? {} : { lsn }),
+    });
+  });
+
+  it('is refused among skipped transactions too', () => {
+    const skipping = assembler({ skipThrough: 10n });
+    expect(
+      lastOf(skipping, begin(5n), commit(5n, 6n), begin(5n)),
+    ).toMatchObject({ code: 'protocol_violation' });
+  });
+
+  it.each([
+    ['outside a transaction', []],
+    ['inside one', [begin(1n)]],
+  ])('refuses a non-transactional message %s', (_, before) => {
+    expect(lastOf(assembler(), ...before, message(false))).toMatchObject({
+      kind: 'fault',
+      code: 'unsupported_message',
+      detail: 'a message that was not asked for',
+    });
+  });
+
+  it('answers everything after a fault with that fault', () => {
+    const failed = assembler();
+    const [fault] = feed(failed, insert(1));
+    const later = feed(failed, begin(1n), ...aside, insert(1), commit(1n, 2n));
+    expect(later).toHaveLength(6);
+    expect(new Set(later)).toEqual(new Set([fault]));
+    expect(failed).toMatchObject({ open: false, openBytes: 0 });
+  });
+});
+
+describe('JSON', () => {
+  it('prints transaction, changes and messages with positions as text', () => {
+    const [assembled] = feed(
+      assembler(),
+      begin(0x16_b374_d848n),
+      insert(1),
+      update,
+      remove,
+      truncate,
+      message(true),
+      commit(0x16_b374_d848n, 0x16_b374_d878n),
+    );
+    if (assembled?.kind !== 'transaction') throw new Error('no transaction');
+    const commitLsn = '16/B374D848';
+    const common = {
+      relation: 'public.t',
+      schema: 'public',
+      table: 't',
+      commitLsn,
+      columns: relation.columns,
+    };
+    const truncated = {
+      ...common,
+      op: 'truncate',
+      cascade: true,
+      restartIdentity: false,
+      together: ['public.a', 'public.b'],
+    };
+    expect(JSON.parse(JSON.stringify(assembled.transaction))).toEqual({
+      pipeline: 'orders',
+      slotName: 'orders_slot',
+      xid: 7,
+      commitLsn,
+      commitEndLsn: '16/B374D878',
+      commitTime: '2026-01-02T03:04:05.123Z',
+      commitTimeMicros: '1767323045123456',
+      changes: [
+        { ...common, op: 'insert', ordinal: 0, record: { id: 1 } },
+        {
+          ...common,
+          op: 'update',
+          ordinal: 1,
+          record: { id: 2 },
+          unchanged: ['big'],
+          old: { kind: 'key', record: { id: 1 } },
+        },
+        {
+          ...common,
+          op: 'delete',
+          ordinal: 2,
+          old: { kind: 'full', record: { id: 2 } },
+        },
+        { ...truncated, ordinal: 3, relation: 'public.a', table: 'a' },
+        { ...truncated, ordinal: 4, relation: 'public.b', table: 'b' },
+      ],
+      messages: [
+        {
+          transactional: true,
+          lsn: '0/4',
+          prefix: 'p',
+          content: { type: 'Buffer', data: [0x68, 0x69] },
+          ordinal: 5,
+        },
+      ],
+    });
+  });
+});
+
+describe('the shape of changes', () => {
+  it('has its own fields in one order for each operation', () => {
+    const [assembled] = feed(
+      assembler(),
+      begin(1n),
+      insert(1),
+      update,
+      remove,
+      truncate,
+      commit(1n, 2n),
+    );
+    if (assembled?.kind !== 'transaction') throw new Error('no transaction');
+    const common = 'op relation schema table ordinal commitLsn columns'.split(
+      ' ',
+    );
+    expect(
+      assembled.transaction.changes.map((change) => Object.keys(change)),
+    ).toEqual([
+      [...common, 'record'],
+      [...common, 'record', 'unchanged', 'old'],
+      [...common, 'old'],
+      [...common, 'cascade', 'restartIdentity', 'together'],
+      [...common, 'cascade', 'restartIdentity', 'together'],
+    ]);
+  });
+});

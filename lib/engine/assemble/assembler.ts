@@ -1,0 +1,187 @@
+import type {
+  BeginMessage,
+  CommitMessage,
+  ReplicationMessage,
+} from '../decode/decoder.js';
+import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
+import { AssembledTransaction } from './assembled-transaction.js';
+import { type ContentMessage, OpenTransaction } from './open-transaction.js';
+
+export interface AssemblerOptions {
+  readonly pipeline: string;
+  readonly slotName: string;
+  /** Payload bytes that one transaction may hold. */
+  readonly maxTransactionBytes: number;
+  /** Watermark of this connection: transactions that commit here or before were applied. */
+  readonly skipThrough: Lsn | null;
+}
+
+/** A stream that cannot be followed further. */
+export interface AssemblyFault {
+  readonly kind: 'fault';
+  readonly code:
+    'protocol_violation' | 'transaction_too_large' | 'unsupported_message';
+  /** What happened: kinds of messages and positions, never a value. */
+  readonly detail: string;
+  /** Commit position of the transaction in which it happened; absent outside one. */
+  readonly lsn?: Lsn;
+}
+
+/** What the end of a transaction gives. */
+export type Assembled =
+  | {
+      readonly kind: 'transaction';
+      readonly transaction: Transaction;
+      /** Payload bytes of its changes and messages. */
+      readonly bytes: number;
+    }
+  /** At or below the watermark: applied before. */
+  | { readonly kind: 'skipped'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
+  /** Neither changes nor messages, such as when all of it was filtered. */
+  | { readonly kind: 'empty'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
+  | AssemblyFault;
+
+/** Between Begin and Commit; without content when the watermark covers the transaction. */
+interface Current {
+  readonly commitLsn: Lsn;
+  readonly content: OpenTransaction | null;
+}
+
+/**
+ * Groups the messages of one connection into transactions. Protocol version 1 sends them one after the other, each
+ * whole and in the order of their commits, and gives the commit position at Begin.
+ */
+export class Assembler {
+  readonly #options: AssemblerOptions;
+  #current: Current | null = null;
+  #lastCommitLsn: Lsn | null = null;
+  #fault: AssemblyFault | null = null;
+
+  constructor(options: AssemblerOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a transaction has begun and not ended. */
+  get open(): boolean {
+    return this.#current !== null;
+  }
+
+  /** Payload bytes held for the open transaction. */
+  get openBytes(): number {
+    return this.#current?.content?.bytes ?? 0;
+  }
+
+  /**
+   * Feeds one message.
+   *
+   * @param bytes - size of the payload that it was decoded from
+   * @returns what has ended with it, else `null`; after a fault the same fault for ever
+   */
+  accept(message: ReplicationMessage, bytes: number): Assembled | null {
+    if (this.#fault !== null) return this.#fault;
+    switch (message.kind) {
+      case 'relation':
+      case 'type':
+      case 'origin':
+        return null;
+      case 'begin':
+        return this.#begin(message);
+      case 'commit':
+        return this.#commit(message);
+      case 'message':
+        return message.transactional
+          ? this.#add(message, bytes)
+          : this.#fail(
+              'unsupported_message',
+              'a message that was not asked for',
+            );
+      default:
+        return this.#add(message, bytes);
+    }
+  }
+
+  #begin({ finalLsn, xid }: BeginMessage): AssemblyFault | null {
+    if (this.#current !== null) return this.#violation('begin before commit');
+    const last = this.#lastCommitLsn;
+    if (last !== null && finalLsn <= last) {
+      return this.#violation(
+        `a transaction that commits at ${formatLsn(finalLsn)} after one at ${formatLsn(last)}`,
+      );
+    }
+    const { skipThrough } = this.#options;
+    const skipped = skipThrough !== null && finalLsn <= skipThrough;
+    this.#current = {
+      commitLsn: finalLsn,
+      content: skipped ? null : new OpenTransaction(finalLsn, xid),
+    };
+    return null;
+  }
+
+  #add(message: ContentMessage, bytes: number): AssemblyFault | null {
+    if (this.#current === null) {
+      return this.#violation(`${message.kind} before begin`);
+    }
+    const { content } = this.#current;
+    if (content === null) return null;
+    const { maxTransactionBytes } = this.#options;
+    if (content.bytes + bytes > maxTransactionBytes) {
+      return this.#fail(
+        'transaction_too_large',
+        `the transaction holds more than maxInflightBytes (${maxTransactionBytes})`,
+      );
+    }
+    content.add(message, bytes);
+    return null;
+  }
+
+  #commit(message: CommitMessage): Assembled {
+    const { commitLsn, endLsn, commitTimeMicros } = message;
+    if (this.#current === null) return this.#violation('commit before begin');
+    const { content } = this.#current;
+    if (commitLsn !== this.#current.commitLsn) {
+      return this.#violation(
+        `commit at ${formatLsn(commitLsn)} of a transaction that began for ${formatLsn(this.#current.commitLsn)}`,
+      );
+    }
+    if (endLsn <= commitLsn) {
+      return this.#violation('a commit that ends before it starts');
+    }
+    this.#current = null;
+    this.#lastCommitLsn = commitLsn;
+    if (content === null) return { kind: 'skipped', commitLsn, endLsn };
+    if (content.empty) return { kind: 'empty', commitLsn, endLsn };
+    const { pipeline, slotName } = this.#options;
+    return {
+      kind: 'transaction',
+      transaction: new AssembledTransaction(
+        pipeline,
+        slotName,
+        content.xid,
+        commitLsn,
+        endLsn,
+        commitTimeMicros,
+        content.changes,
+        content.messages,
+      ),
+      bytes: content.bytes,
+    };
+  }
+
+  #violation(detail: string): AssemblyFault {
+    return this.#fail('protocol_violation', detail);
+  }
+
+  /** Ends the work of this assembler and lets go of what it held. */
+  #fail(code: AssemblyFault['code'], detail: string): AssemblyFault {
+    const lsn = this.#current?.commitLsn;
+    this.#fault = {
+      kind: 'fault',
+      code,
+      detail,
+      ...(lsn === undefined ? {} : { lsn }),
+    };
+    this.#current = null;
+    return this.#fault;
+  }
+}
