@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
+import type { CatalogType } from './catalog-types.js';
 import { TypeTable } from './type-table.js';
-import type { CatalogType } from './type-table.js';
 
 const INT4_ARRAY = 1007;
 const USER_TYPE = 16_400;

@@ -8,9 +8,6 @@ import { exactParser } from './exact-parsers.js';
 import { asText } from './value-parser.js';
 import type { ValueParser } from './value-parser.js';
 
-export { CATALOG_TYPES_QUERY } from './catalog-types.js';
-export type { CatalogType } from './catalog-types.js';
-
 /** What a Type message said. For a domain the server names the type under it. */
 interface AnnouncedType {
   readonly schema: string;
