@@ -1,8 +1,5 @@
 export { Checkpoint } from './decorators/checkpoint.decorator.js';
-export {
-  OnTransaction,
-  type TransactionHandler,
-} from './decorators/on-transaction.decorator.js';
+export { OnTransaction } from './decorators/on-transaction.decorator.js';
 export { ReplicantSink } from './decorators/replicant-sink.decorator.js';
 export type {
   Change,
@@ -35,11 +32,12 @@ export type {
   TypesOption,
 } from './engine/options/pipeline-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
-export {
-  Pipeline,
-  type PipelineState,
-  type PipelineStatus,
-} from './engine/pipeline.js';
+export { Pipeline, type PipelineStatus } from './engine/pipeline.js';
+export type {
+  PipelineEvents,
+  PipelineListener,
+} from './engine/telemetry/pipeline-events.js';
+export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

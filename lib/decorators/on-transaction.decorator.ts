@@ -5,10 +5,21 @@ import {
 } from '../pipelines/define-pipeline.js';
 import { markTransactionHandler } from '../sinks/sink.metadata.js';
 
-/** A method that applies one transaction of the tables `T`. */
-export type TransactionHandler<T> = (
-  transaction: Transaction<T>,
-) => Promise<unknown>;
+/** A transaction without changes: it can be passed to a handler for a transaction of any tables. */
+type AnyTransaction = {
+  [K in keyof Transaction]: K extends 'changes'
+    ? readonly never[]
+    : Transaction[K];
+};
+
+/** Stands on a method that takes such a transaction and returns a promise. */
+type TransactionHandlerDecorator<Taken> = <
+  F extends (transaction: Taken) => Promise<unknown>,
+>(
+  prototype: object,
+  property: string | symbol,
+  descriptor: TypedPropertyDescriptor<F>,
+) => void;
 
 /**
  * Makes a method the handler of committed transactions. They arrive one after another in commit order.
@@ -21,13 +32,13 @@ export type TransactionHandler<T> = (
  *
  * @param pipeline - handle of the sink's pipeline; the method must then take a transaction of its tables
  */
-export function OnTransaction<T = never>(
-  pipeline?: PipelineHandle<T>,
-): <F extends TransactionHandler<T>>(
-  prototype: object,
-  property: string | symbol,
-  descriptor: TypedPropertyDescriptor<F>,
-) => void {
+export function OnTransaction(): TransactionHandlerDecorator<AnyTransaction>;
+export function OnTransaction<T>(
+  pipeline: PipelineHandle<T>,
+): TransactionHandlerDecorator<Transaction<T>>;
+export function OnTransaction(
+  pipeline?: PipelineHandle<unknown>,
+): TransactionHandlerDecorator<never> {
   return (prototype, property) => {
     markTransactionHandler(
       prototype,

@@ -1,4 +1,4 @@
-import type { PipelineState } from '../engine/pipeline.js';
+import type { PipelineState } from '../engine/telemetry/pipeline-state.js';
 
 /** The question a probe asks: has it started, would a restart help, is it at work? */
 export type Probe = 'startup' | 'liveness' | 'readiness';

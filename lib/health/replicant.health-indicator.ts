@@ -71,8 +71,14 @@ export class ReplicantHealthIndicator {
   #answer(question: Probe, key: string): HealthIndicatorResult {
     const indicator = this.indicators.check(key);
     try {
-      const pipelines = this.registry.all().map((pipeline) => describe(question, pipeline));
-      const data = { pipelines: Object.fromEntries(pipelines.map((each) => [each.pipeline, each])) };
+      const pipelines = this.registry
+        .all()
+        .map((pipeline) => describe(question, pipeline));
+      const data = {
+        pipelines: Object.fromEntries(
+          pipelines.map((each) => [each.pipeline, each]),
+        ),
+      };
       switch (worst(pipelines.map(({ health }) => health))) {
         case 'up':
           return indicator.up(data);

@@ -4,7 +4,7 @@ import type { Halt } from '../engine/model/halt.js';
 import type { Pipeline } from '../engine/pipeline.js';
 
 /**
- * Writes one line for each halt, each return from one, each lost connection and each warning of a pipeline. What a
+ * Writes one line for each halt, each return from one, each attempt to reconnect and each warning of a pipeline. What a
  * sink's own error says is never written: it may hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
@@ -17,14 +17,15 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       `${title} halted${at}: ${halt.code} (${halt.detail}). ${halt.remedy}`,
     );
   });
-  pipeline.on('state', ({ to, reason }) => {
-    if (to === 'reconnecting')
-      logger.warn(
-        `${title} reconnects: ${reason ?? 'the connection was lost'}`,
-      );
+  pipeline.on('state', ({ to }) => {
     if (to !== 'streaming' || halted === null) return;
     logger.log(`${title} streams again after ${halted.code}`);
     halted = null;
+  });
+  pipeline.on('reconnect', ({ reason, attempt, delayMilliseconds }) => {
+    logger.warn(
+      `${title} reconnects in ${delayMilliseconds} ms (attempt ${attempt}): ${reason}`,
+    );
   });
   pipeline.on('warning', ({ message }) => {
     logger.warn(`${title}: ${message}`);
