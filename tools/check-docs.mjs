@@ -11,11 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
-import {
-  headingAnchors,
-  relativeLinks,
-  typescriptBlocks,
-} from './markdown.mjs';
+import { codeBlocks, headingAnchors, relativeLinks } from './markdown.mjs';
 
 const OUT = '.build/docs';
 
@@ -53,7 +49,7 @@ mkdirSync(OUT, { recursive: true });
 /** @type {Map<string, { page: string, line: number }>} */
 const origins = new Map();
 for (const page of pages) {
-  for (const { line, code } of typescriptBlocks(readFileSync(page, 'utf8'))) {
+  for (const { line, code } of codeBlocks(readFileSync(page, 'utf8'), 'ts')) {
     const name = `${page.replace(/\W/g, '-')}-${line}.ts`;
     const file = resolve(OUT, name);
     // A block without imports is a script to the compiler, and would share its names with all others.

@@ -2,13 +2,15 @@
 // What the checks read out of the Markdown files.
 
 /**
- * Fenced blocks of TypeScript, and the line that each begins on.
+ * Fenced blocks of a language, and the line on which the code of each begins.
  *
  * @param {string} markdown
+ * @param {'ts' | 'sql'} language
  * @returns {{ line: number, code: string }[]}
  */
-export function typescriptBlocks(markdown) {
-  return [...markdown.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => ({
+export function codeBlocks(markdown, language) {
+  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
+  return [...markdown.matchAll(block)].map((match) => ({
     line: lineAt(markdown, match.index) + 1,
     code: match[1] ?? '',
   }));

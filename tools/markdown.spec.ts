@@ -1,18 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import {
-  headingAnchors,
-  relativeLinks,
-  typescriptBlocks,
-} from './markdown.mjs';
+import { codeBlocks, headingAnchors, relativeLinks } from './markdown.mjs';
 
 describe('markdown', () => {
-  it('finds blocks of TypeScript, and no others', () => {
+  it('finds the blocks of one language', () => {
     const page =
       'a\n\n```ts\nconst x = 1;\n```\n```sql\nSELECT\n```\n```ts\n```\n';
-    expect(typescriptBlocks(page)).toEqual([
+    expect(codeBlocks(page, 'ts')).toEqual([
       { line: 4, code: 'const x = 1;\n' },
       { line: 10, code: '' },
     ]);
+    expect(codeBlocks(page, 'sql')).toEqual([{ line: 7, code: 'SELECT\n' }]);
   });
 
   it('finds links to files and headings, outside code', () => {
