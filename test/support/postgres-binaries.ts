@@ -1,6 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, cp, readFile, stat, symlink } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  stat,
+  symlink,
+} from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import path from 'node:path';
@@ -61,10 +70,7 @@ export async function findBinaries(
     await makeExecutable(file);
   if (await canRun(binaries.postgres, user)) return binaries;
   const copy = path.join(spare, 'installation');
-  await cp(path.join(installed, 'native'), copy, {
-    recursive: true,
-    verbatimSymlinks: true,
-  });
+  await cloneFolder(path.join(installed, 'native'), copy);
   const moved = (file: string) => path.join(copy, 'bin', path.basename(file));
   return {
     postgres: moved(binaries.postgres),
@@ -116,12 +122,12 @@ async function restoreSymlinks(installed: string): Promise<void> {
     throw new Error(`${list} is no list of links.`);
   }
   for (const { source, target } of links) {
-    const link = path.join(installed, target);
+    const place = path.join(installed, target);
     const destination = path.relative(
-      path.dirname(link),
+      path.dirname(place),
       path.join(installed, source),
     );
-    await symlink(destination, link).catch((error: unknown) => {
+    await symlink(destination, place).catch((error: unknown) => {
       if (!hasCode(error, 'EEXIST')) throw error;
     });
   }
@@ -148,6 +154,17 @@ function hasTexts(value: unknown, ...names: string[]): boolean {
     value !== null &&
     names.every((name) => typeof Reflect.get(value, name) === 'string')
   );
+}
+
+/** Hard links where the file system allows them: 60 MB need not be copied then. */
+async function cloneFolder(from: string, to: string): Promise<void> {
+  await mkdir(to);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const source = path.join(from, entry.name);
+    const copy = path.join(to, entry.name);
+    if (entry.isDirectory()) await cloneFolder(source, copy);
+    else await link(source, copy).catch(() => copyFile(source, copy));
+  }
 }
 
 async function makeExecutable(file: string): Promise<void> {
