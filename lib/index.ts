@@ -32,12 +32,13 @@ export type {
   TypesOption,
 } from './engine/options/pipeline-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
-export { Pipeline, type PipelineStatus } from './engine/pipeline.js';
+export { Pipeline, PipelineStateError } from './engine/pipeline.js';
 export type {
   PipelineEvents,
   PipelineListener,
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
+export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

@@ -1,3 +1,4 @@
+import { ConsoleLogger } from '@nestjs/common';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -46,7 +47,7 @@ describe('ReplicantHealthIndicator', () => {
       .useValue(orders)
       .overrideProvider(getPipelineToken('audit'))
       .useValue(audit)
-      .setLogger(false)
+      .setLogger(new ConsoleLogger({ logLevels: [] }))
       .compile();
     await app.init();
     indicator = app.get(ReplicantHealthIndicator);

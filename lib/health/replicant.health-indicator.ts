@@ -3,7 +3,8 @@ import {
   HealthIndicatorService,
   type HealthIndicatorResult,
 } from '@nestjs/terminus';
-import type { Pipeline, PipelineStatus } from '../engine/pipeline.js';
+import type { Pipeline } from '../engine/pipeline.js';
+import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
 import { ReplicantRegistry } from '../pipelines/pipeline.registry.js';
 import { probe, worst, type Health, type Probe } from './probe.js';
 

@@ -23,10 +23,15 @@ export async function deliverTransaction(
 ): Promise<void> {
   if (around === null) return callHandler(sink, transaction);
   const handler = new OnceCalled(() => callHandler(sink, transaction));
-  const fault = await failureOf(async () => around(transaction, () => handler.call()));
+  const fault = await failureOf(async () =>
+    around(transaction, () => handler.call()),
+  );
   if (handler.outcome === null) {
     throw new HaltError('sink_failed/around_skipped', {
-      detail: fault === null ? 'around did not call next()' : `around failed with ${errorClass(fault.error)}`,
+      detail:
+        fault === null
+          ? 'around did not call next()'
+          : `around failed with ${errorClass(fault.error)}`,
       lsn: transaction.commitLsn,
       sinkError: fault?.error,
     });
@@ -47,7 +52,9 @@ class OnceCalled {
   }
 }
 
-async function failureOf(work: () => Promise<void>): Promise<{ readonly error: unknown } | null> {
+async function failureOf(
+  work: () => Promise<void>,
+): Promise<{ readonly error: unknown } | null> {
   try {
     await work();
     return null;
@@ -56,12 +63,18 @@ async function failureOf(work: () => Promise<void>): Promise<{ readonly error: u
   }
 }
 
-async function callHandler(sink: Sink, transaction: Transaction): Promise<void> {
+async function callHandler(
+  sink: Sink,
+  transaction: Transaction,
+): Promise<void> {
   const lsn = transaction.commitLsn;
   const call = await failureOf(async () => {
     const result = sink.transaction(transaction);
     if (!isPromiseLike(result)) {
-      throw new HaltError('sink_failed/no_promise', { detail: `a handler of ${sink.name} returned no promise`, lsn });
+      throw new HaltError('sink_failed/no_promise', {
+        detail: `a handler of ${sink.name} returned no promise`,
+        lsn,
+      });
     }
     await result;
   });
@@ -75,7 +88,12 @@ async function callHandler(sink: Sink, transaction: Transaction): Promise<void> 
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'then' in value &&
+    typeof value.then === 'function'
+  );
 }
 
 /** The class of an error and its SQLSTATE: all that may be said of it, since its message may quote a row. */
@@ -84,5 +102,7 @@ function errorClass(error: unknown): string {
   const className = error.constructor.name;
   const name = PRINTABLE_NAME.test(className) ? className : 'Error';
   const code: unknown = 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && SQLSTATE.test(code) ? `${name} (SQLSTATE ${code})` : name;
+  return typeof code === 'string' && SQLSTATE.test(code)
+    ? `${name} (SQLSTATE ${code})`
+    : name;
 }

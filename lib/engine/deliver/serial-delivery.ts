@@ -4,7 +4,12 @@ import { Fifo } from './fifo.js';
 
 /** What comes out of assembly, in commit order. */
 export type Work =
-  | { readonly kind: 'transaction'; readonly transaction: Transaction; readonly bytes: number; readonly end: Lsn }
+  | {
+      readonly kind: 'transaction';
+      readonly transaction: Transaction;
+      readonly bytes: number;
+      readonly end: Lsn;
+    }
   /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
   | { readonly kind: 'pass'; readonly end: Lsn };
 
@@ -62,7 +67,8 @@ export class SerialDelivery {
 
   #wake(): void {
     if (this.#running !== null || this.#stopped) return;
-    if (this.#queue.length > 0 || this.#storeWanted) this.#running = this.#run();
+    if (this.#queue.length > 0 || this.#storeWanted)
+      this.#running = this.#run();
   }
 
   async #run(): Promise<void> {

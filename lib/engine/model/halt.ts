@@ -92,16 +92,21 @@ export class Halt {
   }
 }
 
-/** Ends a connection and halts its pipeline. */
+/** Ends a connection and halts its pipeline; also what waiting for a halted pipeline rejects with. */
 export class HaltError extends Error {
   override readonly name = 'HaltError';
   readonly #halt: Halt;
 
-  constructor(code: HaltCode, facts: HaltFacts) {
-    super(`${code}: ${facts.detail}`);
-    this.#halt = new Halt(code, facts);
+  constructor(code: HaltCode, facts: HaltFacts);
+  constructor(halt: Halt);
+  constructor(codeOrHalt: HaltCode | Halt, facts: HaltFacts = { detail: '' }) {
+    const halt =
+      codeOrHalt instanceof Halt ? codeOrHalt : new Halt(codeOrHalt, facts);
+    super(`${halt.code}: ${halt.detail}. ${halt.remedy}`);
+    this.#halt = halt;
   }
 
+  /** Why the pipeline halted. */
   get halt(): Halt {
     return this.#halt;
   }

@@ -1,6 +1,11 @@
 import { isName, isSlotName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
-import type { AroundDelivery, ConnectionOption, PipelineOptions, TypesOption } from './pipeline-options.js';
+import type {
+  AroundDelivery,
+  ConnectionOption,
+  PipelineOptions,
+  TypesOption,
+} from './pipeline-options.js';
 
 /** {@link PipelineOptions} after validation, with every default filled in. */
 export interface ResolvedOptions {
@@ -36,10 +41,17 @@ const KNOWN = new Set([
  */
 export function resolveOptions(options: PipelineOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) {
-    throw new ReplicantConfigError('options', 'must be an object with connection, slotName and publication.');
+    throw new ReplicantConfigError(
+      'options',
+      'must be an object with connection, slotName and publication.',
+    );
   }
   for (const name of Object.keys(options)) {
-    if (!KNOWN.has(name)) throw new ReplicantConfigError(printable(name), 'is not known; correct its name.');
+    if (!KNOWN.has(name))
+      throw new ReplicantConfigError(
+        printable(name),
+        'is not known; correct its name.',
+      );
   }
   return {
     connection: connection(options.connection),
@@ -47,7 +59,11 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     publications: publications(options.publication),
     goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
     types: types(options.types),
-    maxInflightBytes: positiveInteger('maxInflightBytes', options.maxInflightBytes, 16 * 1024 * 1024),
+    maxInflightBytes: positiveInteger(
+      'maxInflightBytes',
+      options.maxInflightBytes,
+      16 * 1024 * 1024,
+    ),
     startup: startup(options.startup),
     autoStart: flag('autoStart', options.autoStart, true),
     drainTimeout: positiveInteger('drainTimeout', options.drainTimeout, 10_000),
@@ -58,7 +74,12 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
 function connection(value: ConnectionOption | undefined): ConnectionOption {
   if (typeof value === 'function') return value;
   if (typeof value === 'string' && value !== '') return value;
-  if (typeof value === 'object' && value !== null && Object.keys(value).length > 0) return value;
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.keys(value).length > 0
+  )
+    return value;
   throw new ReplicantConfigError(
     'connection',
     'must be a connection string, pg client settings, or a function that returns one of them.',
@@ -67,12 +88,17 @@ function connection(value: ConnectionOption | undefined): ConnectionOption {
 
 function slotName(value: unknown): string {
   if (typeof value === 'string' && isSlotName(value)) return value;
-  throw new ReplicantConfigError('slotName', 'must be 1 to 63 characters of a-z, 0-9 and _.');
+  throw new ReplicantConfigError(
+    'slotName',
+    'must be 1 to 63 characters of a-z, 0-9 and _.',
+  );
 }
 
 function publications(value: unknown): readonly string[] {
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const valid = names.filter((name): name is string => typeof name === 'string' && isName(name));
+  const valid = names.filter(
+    (name): name is string => typeof name === 'string' && isName(name),
+  );
   if (valid.length === 0 || valid.length !== names.length) {
     throw new ReplicantConfigError(
       'publication',
@@ -80,7 +106,10 @@ function publications(value: unknown): readonly string[] {
     );
   }
   if (new Set(valid).size !== valid.length) {
-    throw new ReplicantConfigError('publication', 'names a publication twice; name each once.');
+    throw new ReplicantConfigError(
+      'publication',
+      'names a publication twice; name each once.',
+    );
   }
   return valid;
 }
@@ -88,8 +117,16 @@ function publications(value: unknown): readonly string[] {
 function types(value: TypesOption | undefined): TypesOption {
   if (value === undefined) return 'exact';
   if (value === 'exact' || value === 'pg' || value === 'text') return value;
-  if (typeof value === 'object' && value !== null && typeof value.getTypeParser === 'function') return value;
-  throw new ReplicantConfigError('types', "must be 'exact', 'pg', 'text', or an object with getTypeParser().");
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof value.getTypeParser === 'function'
+  )
+    return value;
+  throw new ReplicantConfigError(
+    'types',
+    "must be 'exact', 'pg', 'text', or an object with getTypeParser().",
+  );
 }
 
 function startup(value: unknown): 'background' | 'wait' {
@@ -101,7 +138,10 @@ function startup(value: unknown): 'background' | 'wait' {
 function around(value: unknown): AroundDelivery | null {
   if (value === undefined) return null;
   if (isAround(value)) return value;
-  throw new ReplicantConfigError('around', 'must be a function (transaction, next) => Promise<void>.');
+  throw new ReplicantConfigError(
+    'around',
+    'must be a function (transaction, next) => Promise<void>.',
+  );
 }
 
 function isAround(value: unknown): value is AroundDelivery {
@@ -114,9 +154,14 @@ function flag(option: string, value: unknown, fallback: boolean): boolean {
   throw new ReplicantConfigError(option, 'must be true or false.');
 }
 
-function positiveInteger(option: string, value: unknown, fallback: number): number {
+function positiveInteger(
+  option: string,
+  value: unknown,
+  fallback: number,
+): number {
   if (value === undefined) return fallback;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0)
+    return value;
   throw new ReplicantConfigError(option, 'must be a positive integer.');
 }
 

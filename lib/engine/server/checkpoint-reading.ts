@@ -4,6 +4,7 @@ import type {
   CheckpointReader,
   SinkCheckpoint,
 } from '../model/checkpoint.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { watermarkBelow, type Lsn } from '../model/lsn.js';
 
@@ -15,18 +16,13 @@ export interface CheckpointPosition {
   readonly confirmedLsn: Lsn | null;
 }
 
-/** The checkpoint could not be read or written: the pipeline tries again, it never starts from nothing instead. */
-export class CheckpointUnavailableError extends Error {
-  override readonly name = 'CheckpointUnavailableError';
-}
-
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };
 
 /**
  * Reads the checkpoint for the server that answers on the replication connection.
  *
  * @throws {HaltError} when it belongs to another server, or when the sink's method returns anything but a position or null
- * @throws {CheckpointUnavailableError} when reading fails
+ * @throws {ConnectionFault} when reading fails
  */
 export async function readCheckpoint(
   origin: SinkCheckpoint,
@@ -90,8 +86,6 @@ export async function available<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     const name = error instanceof Error ? error.name : typeof error;
-    throw new CheckpointUnavailableError(
-      `the checkpoint is not available (${name})`,
-    );
+    throw new ConnectionFault(`the checkpoint is not available (${name})`);
   }
 }

@@ -3,6 +3,7 @@ import type {
   CheckpointKeeper,
   SinkCheckpoint,
 } from '../model/checkpoint.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
@@ -21,11 +22,6 @@ import type { CommandSession } from './session.js';
 import { createSlot, judgeSlot, readSlot } from './slot.js';
 
 const PLUGIN = 'pgoutput';
-
-/** Another session is just creating the slot: the chain runs again. */
-export class SlotUnfinishedError extends Error {
-  override readonly name = 'SlotUnfinishedError';
-}
 
 /** What the chain works for. */
 export interface ChainSubject {
@@ -148,7 +144,7 @@ async function locateSlot(
     case 'halt':
       throw new HaltError(verdict.code, { detail: verdict.detail });
     case 'unfinished':
-      throw new SlotUnfinishedError('another session is creating the slot');
+      throw new ConnectionFault('another session is creating the slot');
     case 'absent':
       return beginSlot(session, subject, position);
     case 'usable':

@@ -1,4 +1,4 @@
-import { ConnectionOptionError } from './session.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 
 /** What to do about an error of a connection: each class has one answer. */
 export type ErrorClass =
@@ -60,7 +60,7 @@ export function judgeError(error: unknown, phase: Phase): JudgedError {
       reason: `server error ${code}`,
     };
   }
-  if (error instanceof ConnectionOptionError)
+  if (error instanceof ConnectionFault)
     return { class: 'transient', reason: error.message };
   return {
     class: 'transient',

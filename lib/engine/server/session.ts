@@ -1,5 +1,6 @@
 import pg, { type Client, type ClientConfig, type CustomTypesConfig } from 'pg';
 import type { ConnectionOption } from '../options/pipeline-options.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { destroySocket, liftReadTimeout } from './pg-internals.js';
 import { pinSettingsSql } from './session-settings.js';
 
@@ -8,7 +9,10 @@ export type TextRow = Readonly<Record<string, string | null>>;
 
 /** Runs statements and replication commands. */
 export interface CommandSession {
+  /** Cuts the connection when the answer does not come within half a minute. */
   query(text: string, values?: readonly string[]): Promise<readonly TextRow[]>;
+  /** For a command that may wait for others, as the creation of a slot waits for old transactions. */
+  queryPatiently(text: string): Promise<readonly TextRow[]>;
 }
 
 /** How the library connects: the user's settings, the name of the session, and the end of patience. */
@@ -19,12 +23,9 @@ export interface SessionTarget {
   readonly signal: AbortSignal;
 }
 
-/** The option `connection` was a function and failed. */
-export class ConnectionOptionError extends Error {
-  override readonly name = 'ConnectionOptionError';
-}
-
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Longer than any answer takes on a live connection. */
+export const ANSWER_TIMEOUT_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 const AS_TEXT: CustomTypesConfig = { getTypeParser: () => String };
 
@@ -90,10 +91,19 @@ export async function closeClient(
 export function commandSession(client: Client): CommandSession {
   return {
     async query(text, values) {
-      const result = await client.query<TextRow>(
-        text,
-        values === undefined ? undefined : [...values],
-      );
+      const timer = setTimeout(() => destroySocket(client), ANSWER_TIMEOUT_MS);
+      try {
+        const result = await client.query<TextRow>(
+          text,
+          values === undefined ? undefined : [...values],
+        );
+        return result.rows;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async queryPatiently(text) {
+      const result = await client.query<TextRow>(text);
       return result.rows;
     },
   };
@@ -118,7 +128,7 @@ async function callConnection(
     return await connection();
   } catch (error) {
     // The message may hold a secret: only the class of the error travels on.
-    throw new ConnectionOptionError(
+    throw new ConnectionFault(
       `the connection function failed with ${error instanceof Error ? error.name : typeof error}`,
     );
   }

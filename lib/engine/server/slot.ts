@@ -106,7 +106,7 @@ export async function createSlot(
   slotName: string,
   plugin: string,
 ): Promise<Lsn> {
-  const rows = await session.query(
+  const rows = await session.queryPatiently(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (SNAPSHOT 'nothing')`,
   );
   const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');

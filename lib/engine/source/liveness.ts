@@ -24,12 +24,23 @@ export type LivenessAction =
  * Judges a connection by its silence. A healthy server speaks at least every half of its timeout: after twice the
  * timeout it is asked for an answer, and when that does not come the connection is dead.
  */
-export function judgeLiveness({ silence, sinceProbe, walSenderTimeoutMs, paused }: Pulse): LivenessAction {
-  const timeout = walSenderTimeoutMs === 0 ? DEFAULT_TIMEOUT_MS : walSenderTimeoutMs;
+export function judgeLiveness({
+  silence,
+  sinceProbe,
+  walSenderTimeoutMs,
+  paused,
+}: Pulse): LivenessAction {
+  const timeout =
+    walSenderTimeoutMs === 0 ? DEFAULT_TIMEOUT_MS : walSenderTimeoutMs;
   const limit = timeout * 2;
-  const grace = Math.min(LONGEST_GRACE_MS, Math.max(SHORTEST_GRACE_MS, timeout / 2));
+  const grace = Math.min(
+    LONGEST_GRACE_MS,
+    Math.max(SHORTEST_GRACE_MS, timeout / 2),
+  );
   if (paused) return { kind: 'wait', ms: limit };
   if (silence < limit) return { kind: 'wait', ms: limit - silence };
   if (sinceProbe === null) return { kind: 'probe', ms: grace };
-  return sinceProbe < grace ? { kind: 'wait', ms: grace - sinceProbe } : { kind: 'drop' };
+  return sinceProbe < grace
+    ? { kind: 'wait', ms: grace - sinceProbe }
+    : { kind: 'drop' };
 }

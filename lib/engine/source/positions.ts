@@ -62,7 +62,9 @@ export class Positions {
 
   /** A position that is durable and not stored yet; `null` when there is none. */
   get storable(): Lsn | null {
-    return this.keepsPositions && this.#durable > this.#stored ? this.#durable : null;
+    return this.keepsPositions && this.#durable > this.#stored
+      ? this.#durable
+      : null;
   }
 
   /** A frame of data arrived. */

@@ -5,7 +5,9 @@ export type HoldReason = 'starting' | 'types' | 'backpressure';
 export class ReadGate {
   readonly #holds = new Set<HoldReason>();
 
-  constructor(private readonly socket: { pause(): unknown; resume(): unknown }) {}
+  constructor(
+    private readonly socket: { pause(): unknown; resume(): unknown },
+  ) {}
 
   get paused(): boolean {
     return this.#holds.size > 0;
@@ -17,6 +19,7 @@ export class ReadGate {
   }
 
   release(reason: HoldReason): void {
-    if (this.#holds.delete(reason) && this.#holds.size === 0) this.socket.resume();
+    if (this.#holds.delete(reason) && this.#holds.size === 0)
+      this.socket.resume();
   }
 }

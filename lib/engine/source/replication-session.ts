@@ -1,6 +1,18 @@
 import type { Client } from 'pg';
-import { destroySocket, rawConnection, type RawConnection } from '../server/pg-internals.js';
-import { closeClient, commandSession, openClient, type CommandSession, type SessionTarget } from '../server/session.js';
+import { ConnectionFault } from '../model/connection-fault.js';
+import {
+  destroySocket,
+  rawConnection,
+  type RawConnection,
+} from '../server/pg-internals.js';
+import {
+  ANSWER_TIMEOUT_MS,
+  closeClient,
+  commandSession,
+  openClient,
+  type CommandSession,
+  type SessionTarget,
+} from '../server/session.js';
 
 /** A notice that the server sent beside the stream: its SQLSTATE and severity, never its text. */
 export interface ServerNotice {
@@ -43,9 +55,16 @@ export class ReplicationSession {
    * Sends START_REPLICATION and resolves when the server has accepted it. `accepted` runs before any frame is
    * delivered, in the same turn, so that reading can be paused in time.
    */
-  async startStreaming(command: string, listener: StreamListener, accepted: () => void): Promise<void> {
+  async startStreaming(
+    command: string,
+    listener: StreamListener,
+    accepted: () => void,
+  ): Promise<void> {
     this.#client.on('notice', (notice) => {
-      listener.notice({ code: notice.code ?? '', severity: notice.severity ?? '' });
+      listener.notice({
+        code: notice.code ?? '',
+        severity: notice.severity ?? '',
+      });
     });
     this.#connection.on('copyData', (frame) => listener.frame(frame.chunk));
     const started = new Promise<void>((resolve) => {
@@ -55,9 +74,14 @@ export class ReplicationSession {
       });
     });
     this.#ended = this.#client.query(command).then(() => {
-      throw new StreamEndedError('the server ended the stream');
+      throw new ConnectionFault('the server ended the stream');
     });
-    await Promise.race([started, this.#ended]);
+    const timer = setTimeout(() => this.destroy(), ANSWER_TIMEOUT_MS);
+    try {
+      await Promise.race([started, this.#ended]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Rejects when the stream ends, with the reason. Never resolves. */
@@ -90,9 +114,4 @@ export class ReplicationSession {
   destroy(): void {
     destroySocket(this.#client);
   }
-}
-
-/** The server ended the copy by itself, as it does when it shuts down. */
-export class StreamEndedError extends Error {
-  override readonly name = 'StreamEndedError';
 }

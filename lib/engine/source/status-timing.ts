@@ -10,7 +10,10 @@ const REPLY_GAP_MS = 50;
  */
 export function statusInterval(walSenderTimeoutMs: number): number {
   if (walSenderTimeoutMs === 0) return LONGEST_INTERVAL_MS;
-  return Math.max(1, Math.min(LONGEST_INTERVAL_MS, Math.floor(walSenderTimeoutMs / 4)));
+  return Math.max(
+    1,
+    Math.min(LONGEST_INTERVAL_MS, Math.floor(walSenderTimeoutMs / 4)),
+  );
 }
 
 /** What decides when the next status update goes out. */
@@ -25,7 +28,12 @@ export interface StatusNeed {
 }
 
 /** Milliseconds until the next status update is due; 0 when it is now. */
-export function statusDueIn({ sinceLast, interval, moved, replyAsked }: StatusNeed): number {
+export function statusDueIn({
+  sinceLast,
+  interval,
+  moved,
+  replyAsked,
+}: StatusNeed): number {
   const gap = replyAsked ? REPLY_GAP_MS : moved ? MOVE_GAP_MS : interval;
   return Math.max(0, Math.min(gap, interval) - sinceLast);
 }
@@ -37,6 +45,14 @@ const ASKED_STORE_GAP_MS = 1_000;
  * Milliseconds until a position may be stored by itself, which costs a write in the sink's database: once a status
  * interval, sooner when the server asks, since one that shuts down waits for it.
  */
-export function storeDueIn(sinceLast: number, interval: number, replyAsked: boolean): number {
-  return Math.max(0, (replyAsked ? Math.min(ASKED_STORE_GAP_MS, interval) : interval) - sinceLast);
+export function storeDueIn(
+  sinceLast: number,
+  interval: number,
+  replyAsked: boolean,
+): number {
+  return Math.max(
+    0,
+    (replyAsked ? Math.min(ASKED_STORE_GAP_MS, interval) : interval) -
+      sinceLast,
+  );
 }

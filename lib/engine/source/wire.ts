@@ -20,16 +20,28 @@ export type Frame =
   /** Bytes of the output plugin; `payload` is a view that lives as long as the frame's buffer. */
   | { readonly kind: 'data'; readonly start: Lsn; readonly payload: Buffer }
   /** The server's position, and whether it wants to hear from us at once. */
-  | { readonly kind: 'keepalive'; readonly walEnd: Lsn; readonly replyAsked: boolean }
+  | {
+      readonly kind: 'keepalive';
+      readonly walEnd: Lsn;
+      readonly replyAsked: boolean;
+    }
   | { readonly kind: 'malformed' };
 
 /** Reads the frame in a CopyData message. Never throws. */
 export function readFrame(chunk: Buffer): Frame {
   if (chunk[0] === XLOG_DATA && chunk.length >= XLOG_DATA_HEADER) {
-    return { kind: 'data', start: chunk.readBigUInt64BE(1), payload: chunk.subarray(XLOG_DATA_HEADER) };
+    return {
+      kind: 'data',
+      start: chunk.readBigUInt64BE(1),
+      payload: chunk.subarray(XLOG_DATA_HEADER),
+    };
   }
   if (chunk[0] === KEEPALIVE && chunk.length === KEEPALIVE_LENGTH) {
-    return { kind: 'keepalive', walEnd: chunk.readBigUInt64BE(1), replyAsked: chunk[17] === 1 };
+    return {
+      kind: 'keepalive',
+      walEnd: chunk.readBigUInt64BE(1),
+      replyAsked: chunk[17] === 1,
+    };
   }
   return { kind: 'malformed' };
 }
@@ -42,13 +54,20 @@ export interface Status {
 }
 
 /** Writes a standby status update. */
-export function writeStatus(status: Status, nowMs: number, replyAsked: boolean): Buffer {
+export function writeStatus(
+  status: Status,
+  nowMs: number,
+  replyAsked: boolean,
+): Buffer {
   const buffer = Buffer.alloc(STATUS_LENGTH);
   buffer[0] = STATUS_UPDATE;
   buffer.writeBigUInt64BE(status.write, 1);
   buffer.writeBigUInt64BE(status.flush, 9);
   buffer.writeBigUInt64BE(status.apply, 17);
-  buffer.writeBigInt64BE(BigInt(Math.trunc(nowMs)) * 1000n - POSTGRES_EPOCH_MICROS, 25);
+  buffer.writeBigInt64BE(
+    BigInt(Math.trunc(nowMs)) * 1000n - POSTGRES_EPOCH_MICROS,
+    25,
+  );
   buffer[33] = replyAsked ? 1 : 0;
   return buffer;
 }

@@ -1,17 +1,27 @@
 import { MalformedMessage } from './malformed-message.js';
 
 /**
+ * Below these sizes a value is cut out of one string of the whole message: each call into Buffer costs more than the
+ * value. V8 copies a part of up to 12 characters; a longer one would keep the whole message alive.
+ */
+const SHORT_VALUE = 12;
+const SMALL_MESSAGE = 4096;
+
+/**
  * Reads big-endian numbers and strings one after the other. Each method checks that the bytes are there.
  * One reader serves all messages of a decoder.
  */
 export class ByteReader {
   #bytes: Buffer = Buffer.alloc(0);
   #offset = 0;
+  /** The message as Latin-1, once it was needed. */
+  #latin1: string | null = null;
 
   /** Begins with another message. */
   open(bytes: Buffer): void {
     this.#bytes = bytes;
     this.#offset = 0;
+    this.#latin1 = null;
   }
 
   uint8(): number {
@@ -57,7 +67,13 @@ export class ByteReader {
   /** A string of so many bytes. */
   text(length: number): string {
     const start = this.#take(length);
-    return this.#bytes.toString('utf8', start, start + length);
+    const end = start + length;
+    if (length <= SHORT_VALUE && this.#bytes.length <= SMALL_MESSAGE) {
+      this.#latin1 ??= this.#bytes.toString('latin1');
+      const text = this.#latin1.slice(start, end);
+      if (isAscii(text)) return text;
+    }
+    return this.#bytes.toString('utf8', start, end);
   }
 
   /** A copy of so many bytes. */
@@ -85,4 +101,11 @@ export class ByteReader {
     this.#offset = start + count;
     return start;
   }
+}
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    if (text.charCodeAt(i) > 0x7f) return false;
+  }
+  return true;
 }

@@ -1,0 +1,349 @@
+import { Assembler } from './assemble/assembler.js';
+import { deliverTransaction } from './deliver/deliver-transaction.js';
+import { SerialDelivery, type Work } from './deliver/serial-delivery.js';
+import type { Sink } from './deliver/sink.js';
+import { deferred } from './model/deferred.js';
+import { ConnectionFault } from './model/connection-fault.js';
+import { HaltError } from './model/halt.js';
+import type { Transaction } from './model/transaction.js';
+import type { ResolvedOptions } from './options/resolve-options.js';
+import { PipelineIntake } from './pipeline-intake.js';
+import {
+  available,
+  readCheckpoint,
+  watermarkOf,
+} from './server/checkpoint-reading.js';
+import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
+import { withSqlSession, type SessionTarget } from './server/session.js';
+import { readTypes } from './server/type-catalog.js';
+import { Feedback } from './source/feedback.js';
+import { Positions } from './source/positions.js';
+import { ReadGate } from './source/read-gate.js';
+import {
+  ReplicationSession,
+  type ServerNotice,
+} from './source/replication-session.js';
+import type { CatalogType } from './values/catalog-types.js';
+
+/** What a connection works for. */
+export interface ConnectionSubject {
+  readonly pipeline: string;
+  readonly options: ResolvedOptions;
+  readonly sink: Sink;
+  readonly target: SessionTarget;
+  /** Runs a handler so that what it calls can tell that it is inside one. */
+  insideDelivery(work: () => Promise<void>): Promise<void>;
+  delivered(transaction: Transaction, milliseconds: number): void;
+  /** A position moved. */
+  moved(): void;
+  warning(message: string): void;
+}
+
+/** How long the server is given to take note of the last status. */
+const FINISH_TIMEOUT_MS = 1_000;
+/** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
+const PUBLICATION_SKIPPED = '55000';
+
+/** One connection's life: joins the rooms that a row runs through, from the socket to the sink and back to the server. */
+export class PipelineConnection {
+  readonly positions: Positions;
+  readonly #subject: ConnectionSubject;
+  readonly #session: ReplicationSession;
+  readonly #plan: StreamPlan;
+  readonly #gate: ReadGate;
+  readonly #intake: PipelineIntake;
+  readonly #delivery: SerialDelivery;
+  readonly #feedback: Feedback;
+  readonly #fault = deferred<never>();
+  #framesFlowed = false;
+  #current: Transaction | null = null;
+  #deliveryError: unknown = null;
+
+  private constructor(
+    subject: ConnectionSubject,
+    session: ReplicationSession,
+    plan: StreamPlan,
+  ) {
+    this.#subject = subject;
+    this.#session = session;
+    this.#plan = plan;
+    this.#gate = new ReadGate(session.socket);
+    this.positions = new Positions(
+      plan.confirmedFlush,
+      subject.sink.checkpoint.kind === 'keeper',
+    );
+    this.#intake = new PipelineIntake(subject.options.types, {
+      positions: this.positions,
+      readTypes: (oids) => this.#readTypes(oids),
+      push: (work) => this.#push(work),
+      keepalive: (replyAsked) => {
+        if (replyAsked) this.#feedback.replyAsked();
+        this.#moved();
+      },
+      fail: (error) => this.#fail(error),
+    });
+    this.#delivery = new SerialDelivery({
+      deliver: (transaction) => this.#deliver(transaction),
+      store: () => this.#store(),
+      started: (work) => this.positions.handOver(work.end),
+      settled: (work) => this.#settled(work),
+      failed: (error) => {
+        this.#deliveryError = error;
+        this.#fail(error);
+      },
+    });
+    this.#feedback = new Feedback({
+      positions: this.positions,
+      walSenderTimeoutMs: plan.walSenderTimeoutMs,
+      paused: () => this.#gate.paused,
+      send: (frame) => session.send(frame),
+      requestStore: () => this.#delivery.requestStore(),
+      dead: () =>
+        this.#fail(new ConnectionFault('the server has fallen silent')),
+    });
+  }
+
+  /** Connects, runs the chain, starts the stream and reads the checkpoint again. */
+  static async open(subject: ConnectionSubject): Promise<PipelineConnection> {
+    const session = await ReplicationSession.open(subject.target);
+    const { signal } = subject.target;
+    const cut = (): void => session.destroy();
+    signal.addEventListener('abort', cut, { once: true });
+    try {
+      signal.throwIfAborted();
+      const plan = await runConnectChain(session.commands, {
+        pipeline: subject.pipeline,
+        options: subject.options,
+        checkpoint: subject.sink.checkpoint,
+      });
+      const connection = new PipelineConnection(subject, session, plan);
+      await connection.#start();
+      return connection;
+    } catch (error) {
+      session.destroy();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', cut);
+    }
+  }
+
+  /** Rejects when the connection has ended, with the reason. */
+  get ended(): Promise<never> {
+    return Promise.race([this.#fault.promise, this.#session.ended]);
+  }
+
+  /** Whether the server has sent anything since the stream began. */
+  get framesFlowed(): boolean {
+    return this.#framesFlowed;
+  }
+
+  /** Payload bytes received and not yet durable. */
+  get inflightBytes(): number {
+    return this.#delivery.bytes + this.#intake.openBytes;
+  }
+
+  /** The transaction that the sink works on. */
+  get current(): Transaction | null {
+    return this.#current;
+  }
+
+  /** Why the last delivery failed; `null` when none did. */
+  get deliveryError(): unknown {
+    return this.#deliveryError;
+  }
+
+  /** Begins no delivery any more; resolves when the one that runs has settled. */
+  async settle(): Promise<void> {
+    await this.#delivery.stop();
+  }
+
+  /**
+   * Lets the running delivery end, stores and confirms what is durable, and ends the copy.
+   * Cuts the connection when that takes longer than `timeoutMs`. Never rejects.
+   */
+  async stop(timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    this.#intake.close();
+    if (await within(this.settle(), timeoutMs)) {
+      await within(
+        this.#storeQuietly(),
+        Math.max(0, deadline - performance.now()),
+      );
+      await this.#finish(Math.max(1, deadline - performance.now()));
+    } else {
+      this.abandon();
+    }
+  }
+
+  /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
+  async halt(): Promise<void> {
+    this.#intake.close();
+    await this.#finish(FINISH_TIMEOUT_MS);
+  }
+
+  /** Cuts a connection that is lost. */
+  abandon(): void {
+    this.#intake.close();
+    this.#feedback.finish();
+    this.#session.destroy();
+  }
+
+  async #finish(timeoutMs: number): Promise<void> {
+    this.#feedback.finish();
+    await this.#session.finish(Math.min(FINISH_TIMEOUT_MS, timeoutMs));
+  }
+
+  async #start(): Promise<void> {
+    const { options, pipeline, sink } = this.#subject;
+    try {
+      await this.#session.startStreaming(
+        this.#plan.command,
+        {
+          frame: (chunk) => this.#frame(chunk),
+          notice: (notice) => this.#notice(notice),
+        },
+        () => {
+          this.#gate.hold('starting');
+          this.#feedback.start();
+        },
+      );
+      const position = await Promise.race([
+        readCheckpoint(sink.checkpoint, this.#plan.context),
+        this.ended,
+      ]);
+      this.positions.store(position.confirmedLsn ?? 0n);
+      this.#intake.begin(
+        new Assembler({
+          pipeline,
+          slotName: options.slotName,
+          maxTransactionBytes: options.maxInflightBytes,
+          skipThrough: watermarkOf(position),
+        }),
+      );
+      this.#gate.release('starting');
+    } catch (error) {
+      this.#intake.close();
+      this.#feedback.stop();
+      throw error;
+    }
+  }
+
+  #frame(chunk: Buffer): void {
+    this.#framesFlowed = true;
+    this.#feedback.heard();
+    this.#intake.take(chunk);
+  }
+
+  #notice({ severity, code }: ServerNotice): void {
+    if (severity === 'WARNING' && code === PUBLICATION_SKIPPED) {
+      this.#fail(
+        new HaltError('publication/missing', {
+          detail: 'a publication does not exist at this point of the WAL',
+        }),
+      );
+    } else {
+      this.#subject.warning(
+        `the server sent a notice of severity ${severity} with SQLSTATE ${code}`,
+      );
+    }
+  }
+
+  async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
+    this.#gate.hold('types');
+    try {
+      return await withSqlSession(this.#subject.target, (session) =>
+        readTypes(session, oids),
+      );
+    } finally {
+      this.#gate.release('types');
+    }
+  }
+
+  #push(work: Work): void {
+    this.positions.complete(work.end);
+    this.#delivery.push(work);
+    if (
+      this.#delivery.bytes > 0 &&
+      this.inflightBytes >= this.#subject.options.maxInflightBytes
+    ) {
+      this.#gate.hold('backpressure');
+    }
+  }
+
+  async #deliver(transaction: Transaction): Promise<void> {
+    const { sink, options } = this.#subject;
+    const began = performance.now();
+    this.#current = transaction;
+    try {
+      await this.#subject.insideDelivery(() =>
+        deliverTransaction(sink, transaction, options.around, (errorClass) =>
+          this.#subject.warning(
+            `the option around threw ${errorClass} after the transaction was applied`,
+          ),
+        ),
+      );
+    } finally {
+      this.#current = null;
+    }
+    this.#noteStored(transaction);
+    this.#subject.delivered(transaction, performance.now() - began);
+  }
+
+  /** A keeper that advanced to the transaction has stored its end with it. */
+  #noteStored({ commitLsn, commitEndLsn }: Transaction): void {
+    const { checkpoint } = this.#subject.sink;
+    if (checkpoint.kind !== 'keeper' || commitEndLsn === null) return;
+    const { advancedTo } = checkpoint.keeper;
+    if (advancedTo !== null && advancedTo >= commitLsn)
+      this.positions.store(commitEndLsn);
+  }
+
+  #settled(work: Work): void {
+    this.positions.settle(work.end);
+    const half = this.#subject.options.maxInflightBytes / 2;
+    if (this.#delivery.bytes === 0 || this.inflightBytes < half)
+      this.#gate.release('backpressure');
+    this.#moved();
+  }
+
+  #moved(): void {
+    this.#feedback.moved();
+    this.#subject.moved();
+  }
+
+  async #store(): Promise<void> {
+    const { checkpoint } = this.#subject.sink;
+    const position = this.positions.storable;
+    if (checkpoint.kind !== 'keeper' || position === null) return;
+    await available(checkpoint.keeper.confirm(position));
+    this.positions.store(position);
+    this.#moved();
+  }
+
+  async #storeQuietly(): Promise<void> {
+    try {
+      await this.#store();
+    } catch {
+      // Positions without a transaction stay unconfirmed: the next start passes over them again.
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#intake.close();
+    this.#fault.reject(error);
+  }
+}
+
+/** Whether the work settles in time. */
+async function within(
+  work: Promise<void>,
+  timeoutMs: number,
+): Promise<boolean> {
+  const late = deferred<boolean>();
+  const timer = setTimeout(() => late.resolve(false), timeoutMs);
+  try {
+    return await Promise.race([work.then(() => true), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

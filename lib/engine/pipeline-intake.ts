@@ -1,0 +1,140 @@
+import type { Assembled, Assembler } from './assemble/assembler.js';
+import type { Decoder } from './decode/decoder.js';
+import { PgoutputDecoder } from './decode/pgoutput/pgoutput-decoder.js';
+import type { Work } from './deliver/serial-delivery.js';
+import { HaltError } from './model/halt.js';
+import type { TypesOption } from './options/pipeline-options.js';
+import type { Positions } from './source/positions.js';
+import { readFrame } from './source/wire.js';
+import type { CatalogType } from './values/catalog-types.js';
+import { TypeTable } from './values/type-table.js';
+
+/** What the intake asks of its connection. */
+export interface IntakePorts {
+  readonly positions: Positions;
+  /** Stops reading and asks the catalog what types are made of. */
+  readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
+  /** Takes what is ready for the sink. */
+  push(work: Work): void;
+  /** The server told its position; `replyAsked` when it wants an answer at once. */
+  keepalive(replyAsked: boolean): void;
+  fail(error: unknown): void;
+}
+
+/** Turns the frames of one connection into work for the sink: frame, message, transaction. */
+export class PipelineIntake {
+  readonly #ports: IntakePorts;
+  readonly #types: TypeTable;
+  readonly #decoder: Decoder;
+  #assembler: Assembler | null = null;
+  /** Copies of frames that arrived while something has to be asked first. */
+  #backlog: Buffer[] | null = [];
+  /** Frames are no longer taken in. */
+  #closed = false;
+
+  constructor(types: TypesOption, ports: IntakePorts) {
+    this.#ports = ports;
+    this.#types = new TypeTable(types);
+    this.#decoder = new PgoutputDecoder(this.#types);
+  }
+
+  /** Payload bytes held for a transaction whose end has not arrived. */
+  get openBytes(): number {
+    return this.#assembler?.openBytes ?? 0;
+  }
+
+  /** Begins with what has arrived so far; until then frames are put off. */
+  begin(assembler: Assembler): void {
+    this.#assembler = assembler;
+    this.#replay();
+  }
+
+  /**
+   * Takes nothing in any more. Keepalives are still answered, but their positions no longer count: transactions before
+   * them may have been passed over here, and confirming the position would lose them.
+   */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Takes one CopyData frame: a view into a buffer that is used again, so what waits is copied. */
+  take(chunk: Buffer): void {
+    if (this.#backlog !== null && !this.#closed) {
+      this.#backlog.push(Buffer.from(chunk));
+      return;
+    }
+    const frame = readFrame(chunk);
+    if (frame.kind === 'keepalive') {
+      if (!this.#closed) this.#ports.positions.keepalive(frame.walEnd);
+      this.#ports.keepalive(frame.replyAsked);
+    } else if (this.#closed) {
+      return;
+    } else if (frame.kind === 'data') {
+      this.#ports.positions.receive(frame.start);
+      this.#decode(chunk, frame.payload);
+    } else {
+      this.#fail(
+        new HaltError('decode_failure', {
+          detail: 'a frame of the replication stream is malformed',
+        }),
+      );
+    }
+  }
+
+  /** Takes in what was put off, until it has to be put off again. */
+  #replay(): void {
+    const frames = this.#backlog ?? [];
+    this.#backlog = null;
+    for (const frame of frames) this.take(frame);
+  }
+
+  #decode(chunk: Buffer, payload: Buffer): void {
+    const decoded = this.#decoder.decode(payload);
+    switch (decoded.kind) {
+      case 'fault':
+        return this.#fail(
+          new HaltError(decoded.code, { detail: decoded.detail }),
+        );
+      case 'types-needed':
+        this.#backlog = [Buffer.from(chunk)];
+        return void this.#learn(decoded.oids);
+      case 'begin':
+        this.#ports.positions.begin();
+    }
+    const assembled = this.#assembler?.accept(decoded, payload.length) ?? null;
+    if (assembled !== null) this.#pass(assembled);
+  }
+
+  async #learn(oids: readonly number[]): Promise<void> {
+    try {
+      this.#types.learn(oids, await this.#ports.readTypes(oids));
+      this.#replay();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #pass(assembled: Assembled): void {
+    switch (assembled.kind) {
+      case 'fault':
+        return this.#fail(new HaltError(assembled.code, assembled));
+      case 'transaction': {
+        const { transaction, bytes } = assembled;
+        const end = transaction.commitEndLsn ?? transaction.commitLsn;
+        return this.#ports.push({
+          kind: 'transaction',
+          transaction,
+          bytes,
+          end,
+        });
+      }
+      default:
+        return this.#ports.push({ kind: 'pass', end: assembled.endLsn });
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#closed = true;
+    this.#ports.fail(error);
+  }
+}

@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deferred } from './model/deferred.js';
+import { Halt, HaltError } from './model/halt.js';
+import {
+  PipelineConnection,
+  type ConnectionSubject,
+} from './pipeline-connection.js';
+import {
+  judgeError,
+  type JudgedError,
+  type Phase,
+} from './server/error-classes.js';
+import { retryDelay } from './server/retry-delay.js';
+
+/** What a loop tells. */
+export interface LoopPorts {
+  streaming(connection: PipelineConnection): void;
+  /** The connection was lost or refused; the next attempt follows after the delay. */
+  reconnecting(reason: string, attempt: number, delayMs: number): void;
+  /** The reason while a delivery of the lost connection still runs. */
+  interrupted(reason: string): void;
+}
+
+/** How a loop ended: halted, or stopped as asked. */
+export type LoopEnd = Halt | 'stopped';
+
+/**
+ * Keeps a pipeline connected from its start to its stop or halt: one connection after the other, and never a new one
+ * before the delivery of the last has settled, since that one still moves the checkpoint.
+ */
+export class PipelineLoop {
+  readonly #abort: AbortController;
+  #connection: PipelineConnection | null = null;
+  #stopping = false;
+  /** Resolves when no delivery of this loop runs any more. */
+  #unsettled: Promise<void>;
+
+  /**
+   * @param unsettled - resolves when no delivery of an earlier loop runs any more
+   */
+  constructor(
+    private readonly subject: ConnectionSubject,
+    private readonly ports: LoopPorts,
+    abort: AbortController,
+    unsettled: Promise<void>,
+  ) {
+    this.#abort = abort;
+    this.#unsettled = unsettled;
+  }
+
+  get unsettled(): Promise<void> {
+    return this.#unsettled;
+  }
+
+  get connection(): PipelineConnection | null {
+    return this.#connection;
+  }
+
+  /** Runs until it is stopped or halts. Never rejects. */
+  async run(): Promise<LoopEnd> {
+    let attempt = 0;
+    await this.#unlessStopped(this.#unsettled);
+    while (!this.#stopping) {
+      const { error, phase, connection } = await this.#connectOnce();
+      if (this.#stopping) break;
+      if (connection?.framesFlowed === true) attempt = 0;
+      attempt += 1;
+      const halt = await this.#afterFailure(error, phase, connection, attempt);
+      if (halt !== null) return halt;
+    }
+    return 'stopped';
+  }
+
+  /** Ends the loop within `timeoutMs`. Never rejects. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#stopping = true;
+    const connection = this.#connection;
+    if (connection !== null) {
+      this.#unsettled = connection.settle();
+      await connection.stop(timeoutMs);
+    }
+    this.#abort.abort();
+  }
+
+  async #connectOnce(): Promise<{
+    error: unknown;
+    phase: Phase;
+    connection: PipelineConnection | null;
+  }> {
+    let connection: PipelineConnection | null = null;
+    try {
+      connection = await PipelineConnection.open(this.subject);
+      if (this.#stopping) {
+        connection.abandon();
+        return { error: null, phase: 'connecting', connection };
+      }
+      this.#connection = connection;
+      this.ports.streaming(connection);
+      return { error: await connection.ended, phase: 'streaming', connection };
+    } catch (error) {
+      return {
+        error,
+        phase: connection === null ? 'connecting' : 'streaming',
+        connection,
+      };
+    }
+  }
+
+  /** Closes what is left of a connection and waits for the next attempt, or says why there is none. */
+  async #afterFailure(
+    error: unknown,
+    phase: Phase,
+    connection: PipelineConnection | null,
+    attempt: number,
+  ): Promise<Halt | null> {
+    const halt = haltOf(error, phase);
+    if (halt !== null) {
+      if (connection !== null) this.#unsettled = connection.settle();
+      await connection?.halt();
+      return halt;
+    }
+    const judged = judgeError(error, phase);
+    const failed = await this.#closeLost(connection, judged);
+    if (failed !== null) return failed;
+    const delay = Math.round(retryDelay(judged.class, attempt, Math.random()));
+    this.ports.reconnecting(judged.reason, attempt, delay);
+    await this.#unlessStopped(
+      sleep(delay, undefined, { signal: this.#abort.signal }),
+    );
+    return null;
+  }
+
+  /** The delivery that ran when the connection was lost decides its own fate: durable, or a halt. */
+  async #closeLost(
+    connection: PipelineConnection | null,
+    judged: JudgedError,
+  ): Promise<Halt | null> {
+    if (connection === null) return null;
+    this.ports.interrupted(judged.reason);
+    connection.abandon();
+    this.#unsettled = connection.settle();
+    await this.#unlessStopped(this.#unsettled);
+    this.#connection = null;
+    return connection.deliveryError instanceof HaltError
+      ? connection.deliveryError.halt
+      : null;
+  }
+
+  /** Waits for the work, whatever its outcome, or until the loop is stopped. */
+  async #unlessStopped(work: Promise<unknown>): Promise<void> {
+    const { signal } = this.#abort;
+    if (signal.aborted) return;
+    const stopped = deferred<void>();
+    const stop = (): void => stopped.resolve();
+    signal.addEventListener('abort', stop, { once: true });
+    await Promise.race([work, stopped.promise]).catch(() => {});
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Why the pipeline halts for this error; `null` when the connection is tried again. */
+function haltOf(error: unknown, phase: Phase): Halt | null {
+  if (error instanceof HaltError) return error.halt;
+  const judged = judgeError(error, phase);
+  if (judged.class === 'publication_missing')
+    return new Halt('publication/missing', { detail: judged.reason });
+  if (judged.class === 'permanent') {
+    return new Halt('command_error/permanent', {
+      detail: `${judged.reason} while ${phase}`,
+    });
+  }
+  return null;
+}

@@ -1,0 +1,345 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Sink } from './deliver/sink.js';
+import { HaltError, type Halt } from './model/halt.js';
+import { formatLsn, type Lsn } from './model/lsn.js';
+import type { Transaction } from './model/transaction.js';
+import type { PipelineOptions } from './options/pipeline-options.js';
+import {
+  resolveOptions,
+  type ResolvedOptions,
+} from './options/resolve-options.js';
+import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
+import { PipelineWaiters } from './pipeline-waiters.js';
+import { withSqlSession, type SessionTarget } from './server/session.js';
+import { dropSlot } from './server/slot.js';
+import { readWalEnd } from './server/wal-end.js';
+import {
+  EventHub,
+  type PipelineEvents,
+  type PipelineListener,
+} from './telemetry/pipeline-events.js';
+import type { PipelineState } from './telemetry/pipeline-state.js';
+import type { PipelineStatus } from './telemetry/pipeline-status.js';
+
+/** A pipeline was asked for something that its state does not allow. */
+export class PipelineStateError extends Error {
+  override readonly name = 'PipelineStateError';
+}
+
+/** Captures one slot into one sink. Injected with `@InjectPipeline()`. */
+export class Pipeline {
+  /** Validated, with every default filled in. */
+  readonly options: ResolvedOptions;
+  readonly #events = new EventHub();
+  readonly #waiters = new PipelineWaiters();
+  /** Tells whether the caller is inside a handler of this pipeline. */
+  readonly #insideDelivery = new AsyncLocalStorage<true>();
+  #sink: Sink | null = null;
+  #state: PipelineState = 'idle';
+  #reason: string | null = null;
+  #since = new Date();
+  #halt: Halt | null = null;
+  #loop: PipelineLoop | null = null;
+  #stopping: Promise<void> | null = null;
+  /** Resolves when no delivery of an earlier start runs any more. */
+  #unsettled: Promise<void> = Promise.resolve();
+  #attempt = 0;
+  #nextRetryAt: Date | null = null;
+  #transactions = 0;
+  #changes = 0;
+  #lastProgressAt: Date | null = null;
+
+  /** @throws {@link ReplicantConfigError} for an option that cannot work */
+  constructor(
+    /** The name under which it is registered. */
+    readonly name: string,
+    options: PipelineOptions,
+  ) {
+    this.options = resolveOptions(options);
+  }
+
+  get state(): PipelineState {
+    return this.#state;
+  }
+
+  /** Why it is in this state, as far as there is something to say; free of values. */
+  get reason(): string | null {
+    return this.#reason;
+  }
+
+  /** Why it stands still; `null` unless the state is `halted`. */
+  get halt(): Halt | null {
+    return this.#halt;
+  }
+
+  /** Gives the pipeline its sink. The module does this once, before the start. */
+  attach(sink: Sink): void {
+    if (this.#sink !== null)
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" has a sink already.`,
+      );
+    this.#sink = sink;
+  }
+
+  /**
+   * Starts in the background; after a stop or a halt, starts anew from the checkpoint. Does nothing while it runs.
+   *
+   * @throws {@link PipelineStateError} when no sink is attached
+   */
+  start(): void {
+    if (this.#sink === null) {
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
+      );
+    }
+    if (this.#stopping !== null) {
+      void this.#stopping.then(() => this.start());
+      return;
+    }
+    if (this.#loop !== null) return;
+    const abort = new AbortController();
+    const loop = new PipelineLoop(
+      {
+        pipeline: this.name,
+        options: this.options,
+        sink: this.#sink,
+        target: this.#target(abort.signal),
+        insideDelivery: (work) => this.#insideDelivery.run(true, work),
+        delivered: (transaction, milliseconds) =>
+          this.#delivered(transaction, milliseconds),
+        moved: () => this.#moved(),
+        warning: (message) => this.#events.emit('warning', { message }),
+      },
+      {
+        streaming: () => this.#streaming(),
+        interrupted: (reason) => this.#enter('reconnecting', reason),
+        reconnecting: (reason, attempt, delayMs) =>
+          this.#reconnecting(reason, attempt, delayMs),
+      },
+      abort,
+      this.#unsettled,
+    );
+    this.#loop = loop;
+    this.#halt = null;
+    this.#enter('connecting', null);
+    void loop.run().then((end) => {
+      if (end !== 'stopped') this.#ended(loop, end);
+    });
+  }
+
+  /**
+   * Stops: the running delivery may end within the option `drainTimeout`, what is durable is confirmed, and the
+   * connection is closed. Never rejects. Called inside a handler it does not wait for that handler.
+   */
+  async stop(): Promise<void> {
+    if (this.#loop === null) return;
+    this.#stopping ??= this.#stop(this.#loop);
+    if (this.#insideDelivery.getStore() !== true) await this.#stopping;
+  }
+
+  /**
+   * Resolves when the pipeline streams.
+   *
+   * @throws {@link HaltError} when it halts
+   * @throws {@link PipelineStateError} when it is stopped
+   */
+  async whenStreaming(): Promise<void> {
+    if (this.#state === 'streaming') return;
+    this.#refuseUnlessRunning('idle');
+    await this.#waiters.streaming();
+  }
+
+  /**
+   * Resolves when everything up to a position is durable in the sink, so that a read sees it.
+   *
+   * @param lsn - a position of the source, such as the answer of `pg_current_wal_insert_lsn()` after a commit; by default
+   * the end of the server's WAL, which costs a short connection
+   * @throws {@link HaltError} when the pipeline halts
+   * @throws {@link PipelineStateError} when it does not run or is stopped
+   */
+  async caughtUp(lsn?: Lsn): Promise<void> {
+    this.#refuseUnlessRunning();
+    const target = this.#target(new AbortController().signal);
+    const wanted = lsn ?? (await withSqlSession(target, readWalEnd));
+    if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
+    this.#refuseUnlessRunning();
+    await this.#waiters.reaching(wanted);
+  }
+
+  /**
+   * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
+   *
+   * @throws {@link PipelineStateError} while the pipeline runs
+   */
+  async dropSlot(): Promise<void> {
+    if (this.#loop !== null)
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
+      );
+    await withSqlSession(
+      this.#target(new AbortController().signal),
+      (session) => dropSlot(session, this.options.slotName),
+    );
+  }
+
+  /** Where it is, ready for JSON. */
+  status(): PipelineStatus {
+    const connection = this.#loop?.connection ?? null;
+    const positions = connection?.positions ?? null;
+    const current = connection?.current ?? null;
+    return {
+      pipeline: this.name,
+      slotName: this.options.slotName,
+      state: this.#state,
+      reason: this.#reason,
+      since: this.#since.toISOString(),
+      attempt: this.#attempt,
+      nextRetryAt: this.#nextRetryAt?.toISOString() ?? null,
+      receivedLsn: positions === null ? null : formatLsn(positions.received),
+      deliveredLsn: positions === null ? null : formatLsn(positions.delivered),
+      durableLsn: positions === null ? null : formatLsn(positions.durable),
+      lag: {
+        bytes:
+          positions === null
+            ? 0
+            : Number(positions.received - positions.durable),
+        milliseconds:
+          current === null
+            ? 0
+            : Math.max(0, Date.now() - current.commitTime.getTime()),
+      },
+      inflightBytes: connection?.inflightBytes ?? 0,
+      transactions: this.#transactions,
+      changes: this.#changes,
+      lastProgressAt: this.#lastProgressAt?.toISOString() ?? null,
+      halt: this.#halt === null ? null : haltStatus(this.#halt),
+    };
+  }
+
+  on<K extends keyof PipelineEvents>(
+    event: K,
+    listener: PipelineListener<K>,
+  ): this {
+    this.#events.on(event, listener);
+    return this;
+  }
+
+  off<K extends keyof PipelineEvents>(
+    event: K,
+    listener: PipelineListener<K>,
+  ): this {
+    this.#events.off(event, listener);
+    return this;
+  }
+
+  #target(signal: AbortSignal): SessionTarget {
+    return {
+      connection: this.options.connection,
+      applicationName: `nestjs-replicant ${this.name}`,
+      signal,
+    };
+  }
+
+  #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
+    if (this.#halt !== null) throw new HaltError(this.#halt);
+    if (this.#loop === null && this.#state !== alsoAllowed) {
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" does not run (${this.#state}).`,
+      );
+    }
+  }
+
+  async #stop(loop: PipelineLoop): Promise<void> {
+    this.#enter('draining', null);
+    await loop.stop(this.options.drainTimeout);
+    if (loop.connection?.deliveryError) {
+      this.#events.emit('warning', {
+        message:
+          'the delivery that ran while stopping failed; it is repeated at the next start',
+      });
+    }
+    this.#ended(loop, 'stopped');
+    this.#stopping = null;
+  }
+
+  #ended(loop: PipelineLoop, end: LoopEnd): void {
+    if (this.#loop !== loop) return;
+    this.#loop = null;
+    this.#unsettled = loop.unsettled;
+    this.#attempt = 0;
+    this.#nextRetryAt = null;
+    if (end === 'stopped') {
+      this.#enter('stopped', null);
+      this.#waiters.reject(
+        new PipelineStateError(`Pipeline "${this.name}" was stopped.`),
+      );
+    } else {
+      this.#halt = end;
+      this.#enter('halted', `${end.code}: ${end.detail}`);
+      this.#events.emit('halt', { halt: end });
+      this.#waiters.reject(new HaltError(end));
+    }
+  }
+
+  #streaming(): void {
+    this.#nextRetryAt = null;
+    this.#attempt = 0;
+    this.#enter('streaming', null);
+    this.#waiters.noteStreaming();
+    this.#moved();
+  }
+
+  #reconnecting(reason: string, attempt: number, delayMs: number): void {
+    this.#attempt = attempt;
+    this.#nextRetryAt = new Date(Date.now() + delayMs);
+    this.#enter(
+      this.#state === 'connecting' ? 'connecting' : 'reconnecting',
+      reason,
+    );
+    this.#events.emit('reconnect', {
+      reason,
+      attempt,
+      delayMilliseconds: delayMs,
+    });
+  }
+
+  #delivered({ commitLsn, changes }: Transaction, milliseconds: number): void {
+    this.#transactions += 1;
+    this.#changes += changes.length;
+    this.#lastProgressAt = new Date();
+    this.#events.emit('delivered', {
+      commitLsn,
+      changes: changes.length,
+      durationMilliseconds: milliseconds,
+    });
+  }
+
+  #moved(): void {
+    const durable = this.#loop?.connection?.positions.durable;
+    if (durable !== undefined) this.#waiters.noteDurable(durable);
+  }
+
+  #enter(to: PipelineState, reason: string | null): void {
+    const from = this.#state;
+    this.#reason = reason;
+    if (
+      from === to ||
+      (from === 'draining' && to !== 'stopped' && to !== 'halted')
+    )
+      return;
+    this.#state = to;
+    this.#since = new Date();
+    this.#events.emit('state', { from, to, reason });
+  }
+}
+
+function haltStatus(halt: Halt): NonNullable<PipelineStatus['halt']> {
+  const { code, remedy, detail, lsn, at } = halt;
+  return {
+    code,
+    remedy,
+    detail,
+    lsn: lsn === null ? null : formatLsn(lsn),
+    at: at.toISOString(),
+  };
+}

@@ -1,0 +1,78 @@
+import type { Halt } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { PipelineState } from './pipeline-state.js';
+
+/** What a pipeline tells. No event carries a row value. */
+export interface PipelineEvents {
+  /** The state changed. */
+  state: {
+    readonly from: PipelineState;
+    readonly to: PipelineState;
+    readonly reason: string | null;
+  };
+  /** The pipeline halted. */
+  halt: { readonly halt: Halt };
+  /** The connection was lost or refused and is tried again. */
+  reconnect: {
+    readonly reason: string;
+    readonly attempt: number;
+    readonly delayMilliseconds: number;
+  };
+  /** A transaction is durable in the sink. */
+  delivered: {
+    readonly commitLsn: Lsn;
+    readonly changes: number;
+    readonly durationMilliseconds: number;
+  };
+  /** Something a person should look at, though nothing is lost. */
+  warning: { readonly message: string };
+}
+
+/** A function that is told one kind of event. */
+export type PipelineListener<K extends keyof PipelineEvents> = (
+  event: PipelineEvents[K],
+) => void;
+
+type Listeners = { [K in keyof PipelineEvents]: Set<PipelineListener<K>> };
+
+/** Tells listeners what happens. A listener that throws hurts nobody but itself. */
+export class EventHub {
+  readonly #listeners: Listeners = {
+    state: new Set(),
+    halt: new Set(),
+    reconnect: new Set(),
+    delivered: new Set(),
+    warning: new Set(),
+  };
+
+  on<K extends keyof PipelineEvents>(
+    event: K,
+    listener: PipelineListener<K>,
+  ): void {
+    this.#listeners[event].add(listener);
+  }
+
+  off<K extends keyof PipelineEvents>(
+    event: K,
+    listener: PipelineListener<K>,
+  ): void {
+    this.#listeners[event].delete(listener);
+  }
+
+  emit<K extends keyof PipelineEvents>(
+    event: K,
+    payload: PipelineEvents[K],
+  ): void {
+    for (const listener of this.#listeners[event]) {
+      try {
+        listener(payload);
+      } catch (error) {
+        const name = error instanceof Error ? error.name : typeof error;
+        process.emitWarning(
+          `A listener of the event "${event}" threw ${name}.`,
+          'ReplicantWarning',
+        );
+      }
+    }
+  }
+}

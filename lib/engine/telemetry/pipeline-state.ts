@@ -1,0 +1,19 @@
+/**
+ * What a pipeline is doing.
+ *
+ * - `idle`: not started yet
+ * - `connecting`: on the way to the first stream
+ * - `streaming`: transactions arrive
+ * - `reconnecting`: the connection was lost or refused; it is tried again
+ * - `draining`: asked to stop, the running delivery ends
+ * - `stopped`: ended as asked
+ * - `halted`: stands still until somebody acts; see {@link Pipeline.halt}
+ */
+export type PipelineState =
+  | 'idle'
+  | 'connecting'
+  | 'streaming'
+  | 'reconnecting'
+  | 'draining'
+  | 'stopped'
+  | 'halted';
