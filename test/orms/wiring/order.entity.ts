@@ -1,0 +1,10 @@
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+
+@Entity('orders')
+export class Order {
+  @PrimaryColumn('integer')
+  id!: number;
+
+  @Column('integer')
+  total!: number;
+}

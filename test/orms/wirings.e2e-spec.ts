@@ -1,0 +1,244 @@
+import { readFileSync } from 'node:fs';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { Kysely, PostgresDialect } from 'kysely';
+import type {
+  CheckpointTable,
+  Change,
+  Lsn,
+  Transaction,
+} from 'nestjs-replicant';
+import { Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { useServer } from '../support/suite.js';
+import type { TestDatabase } from '../support/test-database.js';
+import * as onDrizzle from './wiring/drizzle.js';
+import * as onKysely from './wiring/kysely.js';
+import { Order } from './wiring/order.entity.js';
+import * as onPg from './wiring/pg.js';
+import * as onPrisma from './wiring/prisma.js';
+import { PrismaService } from './wiring/prisma.service.js';
+import type { Shop } from './wiring/shop.js';
+import * as onTypeorm from './wiring/typeorm.js';
+
+const SOURCE = { systemIdentifier: '7000000000000000001', timeline: 1 };
+const CONTEXT = { pipeline: 'orders', slotName: 'orders', ...SOURCE };
+
+interface Projection {
+  readonly checkpoints: CheckpointTable;
+  apply(tx: Transaction<Shop>): Promise<void>;
+}
+
+interface Wiring {
+  /** Another instance of the sink over the same client, as another process would have it. */
+  create(): Projection;
+  close(): Promise<unknown>;
+}
+
+const WIRINGS: Record<string, (url: string) => Promise<Wiring>> = {
+  async pg(url) {
+    const pool = new Pool({ connectionString: url });
+    return {
+      create: () => new onPg.OrderProjection(pool),
+      close: () => pool.end(),
+    };
+  },
+  async typeorm(url) {
+    const db = new DataSource({ type: 'postgres', url, entities: [Order] });
+    await db.initialize();
+    return {
+      create: () => new onTypeorm.OrderProjection(db),
+      close: () => db.destroy(),
+    };
+  },
+  async prisma(url) {
+    const prisma = new PrismaService(url);
+    return {
+      create: () => new onPrisma.OrderProjection(prisma),
+      close: () => prisma.$disconnect(),
+    };
+  },
+  async drizzle(url) {
+    const pool = new Pool({ connectionString: url });
+    const db = drizzle(pool);
+    return {
+      create: () => new onDrizzle.OrderProjection(db),
+      close: () => pool.end(),
+    };
+  },
+  async kysely(url) {
+    const pool = new Pool({ connectionString: url });
+    const db = new Kysely<{ orders: Shop['public.orders'] }>({
+      dialect: new PostgresDialect({ pool }),
+    });
+    return {
+      create: () => new onKysely.OrderProjection(db),
+      close: () => db.destroy(),
+    };
+  },
+};
+
+it.each(Object.keys(WIRINGS))(
+  'docs/checkpoints.md shows the wiring of %s as it is tested here',
+  (library) => {
+    const wiring = read(`wiring/${library}.ts`);
+    expect(read('../../docs/checkpoints.md')).toContain(
+      `\`\`\`typescript\n${wiring}\`\`\`\n`,
+    );
+  },
+);
+
+const suite = useServer();
+
+describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
+  let database: TestDatabase;
+  let wiring: Wiring;
+  let sink: Projection;
+
+  beforeAll(async () => {
+    database = await suite.server.createDatabase(library);
+    await database.query(
+      'CREATE TABLE orders (id integer PRIMARY KEY, total integer NOT NULL CHECK (total >= 0))',
+    );
+    const open = WIRINGS[library];
+    if (open === undefined) throw new Error(`no wiring for ${library}`);
+    wiring = await open(database.url);
+  });
+
+  beforeEach(async () => {
+    await database.query(
+      'DROP TABLE IF EXISTS replicant_checkpoints; TRUNCATE orders',
+    );
+    sink = wiring.create();
+    sink.checkpoints.identify(CONTEXT);
+  });
+
+  afterAll(async () => {
+    await wiring.close();
+    await database.close();
+  });
+
+  const orders = (): Promise<unknown[]> =>
+    database.query('SELECT id, total FROM orders ORDER BY id');
+
+  it('applies a transaction once', async () => {
+    expect(await sink.checkpoints.load()).toBeNull();
+    await sink.apply(inserted(0x1_0000_0010n, { id: 1, total: 10 }));
+    expect(sink.checkpoints.advancedTo).toBe(0x1_0000_0010n);
+    expect(await orders()).toEqual([{ id: 1, total: 10 }]);
+    expect(await sink.checkpoints.load()).toEqual({
+      commitLsn: 0x1_0000_0010n,
+      confirmedLsn: 0x1_0000_0020n,
+      ...SOURCE,
+    });
+
+    await sink.apply(inserted(0x1_0000_0010n, { id: 1, total: 99 }));
+    expect(sink.checkpoints.advancedTo).toBeNull();
+    expect(await orders()).toEqual([{ id: 1, total: 10 }]);
+
+    await sink.apply(inserted(0x1_0000_0020n, { id: 1, total: 20 }));
+    expect(await orders()).toEqual([{ id: 1, total: 20 }]);
+  });
+
+  it('leaves rows and checkpoint together when a transaction fails', async () => {
+    await sink.checkpoints.load();
+    await sink.apply(inserted(0x10n, { id: 1, total: 10 }));
+    const failing = inserted(0x20n, { id: 2, total: 20 }, { id: 3, total: -1 });
+    await expect(sink.apply(failing)).rejects.toThrow();
+    expect(await orders()).toEqual([{ id: 1, total: 10 }]);
+    expect(await sink.checkpoints.load()).toMatchObject({ commitLsn: 0x10n });
+
+    await sink.apply(inserted(0x20n, { id: 2, total: 20 }));
+    expect(await orders()).toEqual([
+      { id: 1, total: 10 },
+      { id: 2, total: 20 },
+    ]);
+  });
+
+  it('applies a transaction once when two processes have it', async () => {
+    const rival = wiring.create();
+    rival.checkpoints.identify(CONTEXT);
+    await Promise.all([sink.checkpoints.load(), rival.checkpoints.load()]);
+    await Promise.all([
+      sink.apply(inserted(0x10n, { id: 1, total: 10 })),
+      rival.apply(inserted(0x10n, { id: 2, total: 10 })),
+    ]);
+    expect(await orders()).toHaveLength(1);
+  });
+
+  it('confirms a boundary and never takes it back', async () => {
+    await sink.checkpoints.load();
+    await sink.checkpoints.confirm(0x200n);
+    await sink.checkpoints.confirm(0x100n);
+    expect(await sink.checkpoints.load()).toMatchObject({
+      commitLsn: null,
+      confirmedLsn: 0x200n,
+    });
+  });
+
+  it('survives that others create the table at the same moment', async () => {
+    for (let round = 0; round < 5; round++) {
+      const sinks = Array.from({ length: 5 }, () => wiring.create());
+      for (const { checkpoints } of sinks) checkpoints.identify(CONTEXT);
+      const loaded = await Promise.all(
+        sinks.map(({ checkpoints }) => checkpoints.load()),
+      );
+      expect(loaded).toEqual([null, null, null, null, null]);
+      await database.query('DROP TABLE replicant_checkpoints');
+    }
+  });
+
+  it('refuses a row of another server', async () => {
+    await sink.checkpoints.load();
+    await sink.checkpoints.confirm(0x10n);
+    await database.query(
+      `UPDATE replicant_checkpoints SET system_identifier = '1'`,
+    );
+    await expect(
+      sink.apply(inserted(0x100n, { id: 1, total: 10 })),
+    ).rejects.toThrow(/belongs to another PostgreSQL server/);
+    expect(await orders()).toEqual([]);
+  });
+
+  it('knows where its table is', async () => {
+    await sink.checkpoints.load();
+    const [table] = await database.query<{ oid: number }>(
+      `SELECT 'replicant_checkpoints'::regclass::oid AS oid`,
+    );
+    expect(await sink.checkpoints.home()).toMatchObject({
+      database: database.name,
+      relationOid: table?.oid,
+    });
+  });
+});
+
+function inserted(
+  commitLsn: Lsn,
+  ...records: Shop['public.orders'][]
+): Transaction<Shop> {
+  const changes = records.map((record, ordinal): Change<Shop> => ({
+    op: 'insert',
+    relation: 'public.orders',
+    schema: 'public',
+    table: 'orders',
+    ordinal,
+    commitLsn,
+    columns: [],
+    record,
+  }));
+  return {
+    pipeline: 'orders',
+    slotName: 'orders',
+    xid: 1,
+    commitLsn,
+    commitEndLsn: commitLsn + 0x10n,
+    commitTime: new Date(0),
+    commitTimeMicros: 0n,
+    changes,
+    messages: [],
+  };
+}
+
+function read(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), 'utf8');
+}
