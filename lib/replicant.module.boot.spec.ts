@@ -87,12 +87,12 @@ describe('ReplicantModule.forRoot', () => {
   });
 
   it('injects pipelines by name and by handle, in any module', async () => {
-    const audit = definePipeline('audit');
+    const handle = definePipeline('audit');
     @Injectable()
     class User {
       constructor(
         @InjectPipeline('orders') readonly orders: Pipeline,
-        @InjectPipeline(audit) readonly audit: Pipeline,
+        @InjectPipeline(handle) readonly audit: Pipeline,
         readonly registry: ReplicantRegistry,
       ) {}
     }
@@ -105,7 +105,7 @@ describe('ReplicantModule.forRoot', () => {
     const user = app.get(User, { strict: false });
     expect(user.orders).toBeInstanceOf(Pipeline);
     expect(user.orders).toBe(app.get(getPipelineToken('orders')));
-    expect(user.audit).toBe(user.registry.get(audit));
+    expect(user.audit).toBe(user.registry.get(handle));
     await app.close();
   });
 

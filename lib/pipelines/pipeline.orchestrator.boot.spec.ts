@@ -126,7 +126,6 @@ describe('start', () => {
     const app = await compile(stub);
     await expect(app.init()).rejects.toThrow('publication/missing');
     expect(stub.calls).toEqual(['attach', 'start', 'whenStreaming', 'stop']);
-    await app.close();
   });
 
   it('keeps the context of whoever starts the application out of the pipeline', async () => {

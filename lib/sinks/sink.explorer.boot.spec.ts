@@ -63,8 +63,9 @@ describe('SinkExplorer', () => {
       .overrideProvider(getPipelineToken())
       .useValue(stub)
       .compile();
+    await app.init();
     open.push(app);
-    return app.init();
+    return app;
   }
 
   function refusal(metadata: ModuleMetadata): Promise<unknown> {
