@@ -103,12 +103,13 @@ async function refuseOwnTable(
   options: ResolvedOptions,
 ): Promise<void> {
   const home = await available(keeper.home());
-  if (
-    home.systemIdentifier !== identity.systemIdentifier ||
-    home.database !== identity.database
-  )
-    return;
-  await refuseSelfFeeding(session, options.publications, home);
+  // A role that may not ask for the identifier is taken to be on the same server: the OID of the table still decides.
+  const sameServer =
+    home.systemIdentifier === null ||
+    home.systemIdentifier === identity.systemIdentifier;
+  if (sameServer && home.database === identity.database) {
+    await refuseSelfFeeding(session, options.publications, home);
+  }
 }
 
 function requireConsent(

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   deleteFrame,
@@ -114,6 +115,20 @@ describe('insert', () => {
     expect(message).toMatchObject({
       record: { t: 'a text that is long enough', b: Buffer.of(1, 0xff) },
     });
+  });
+
+  it('keeps every text, short or long, of any characters, in small and large rows', () => {
+    const columns = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
+    const decoder = announced({ oid: 1, columns });
+    const text = fc.string({ unit: 'binary', maxLength: 16 });
+    fc.assert(
+      fc.property(text, text, fc.nat(6000), (a, b, size) => {
+        const c = 'é'.repeat(size);
+        expect(decoder.decode(insertFrame(1, [a, b, c]))).toMatchObject({
+          record: { a, b, c },
+        });
+      }),
+    );
   });
 
   it('refuses a value that was not sent: there is no row to leave it alone in', () => {

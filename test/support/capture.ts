@@ -1,0 +1,82 @@
+import { onTestFinished } from 'vitest';
+import type { Sink } from '../../lib/engine/deliver/sink.js';
+import type { SinkCheckpoint } from '../../lib/engine/model/checkpoint.js';
+import type { Transaction } from '../../lib/engine/model/transaction.js';
+import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
+import { Pipeline } from '../../lib/engine/pipeline.js';
+import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import type { TestDatabase } from './test-database.js';
+
+/** What happens to a transaction between its delivery and its checkpoint. */
+export type Apply = (transaction: Transaction) => Promise<void>;
+
+/** What differs from a sink that keeps every transaction and a pipeline with default options. */
+export interface CaptureOptions extends Partial<PipelineOptions> {
+  /** Where the checkpoint table is. */
+  readonly target: TestDatabase;
+  /** Runs before the checkpoint is advanced; rejects to fail the transaction. */
+  readonly apply?: Apply;
+  /** Replaces the checkpoint table. */
+  readonly checkpoint?: SinkCheckpoint;
+}
+
+/** A pipeline of the engine with a sink that keeps what it is given. */
+export interface Capture {
+  readonly pipeline: Pipeline;
+  /** Transactions whose checkpoint was advanced, in order. */
+  readonly applied: Transaction[];
+  /** Every call of the handler, in order. */
+  readonly calls: Transaction[];
+  readonly checkpoints: CheckpointTable;
+}
+
+/** Builds a pipeline over the publication `p` with the slot `slot_<database>`; it stops when the test has finished. */
+export function capture(
+  source: TestDatabase,
+  options: CaptureOptions,
+): Capture {
+  const { target, apply, checkpoint, ...pipelineOptions } = options;
+  const pipeline = new Pipeline('test', {
+    connection: { ...source.connection },
+    slotName: `slot_${source.name}`,
+    publication: 'p',
+    goForwardOnly: true,
+    ...pipelineOptions,
+  });
+  const checkpoints = new CheckpointTable((sql, values) =>
+    target.query(sql, [...values]),
+  );
+  const applied: Transaction[] = [];
+  const calls: Transaction[] = [];
+  const sink: Sink = {
+    name: 'TestSink',
+    checkpoint: checkpoint ?? { kind: 'keeper', keeper: checkpoints },
+    async transaction(transaction) {
+      calls.push(transaction);
+      await apply?.(transaction);
+      if (checkpoint === undefined) {
+        const isNew = await checkpoints.advance(
+          (sql, values) => target.query(sql, [...values]),
+          transaction,
+        );
+        if (!isNew) return;
+      }
+      applied.push(transaction);
+    },
+  };
+  pipeline.attach(sink);
+  onTestFinished(() => pipeline.stop());
+  return { pipeline, applied, calls, checkpoints };
+}
+
+/** The value of a column in every insert of the transactions, in order. */
+export function inserted(
+  transactions: readonly Transaction[],
+  column: string,
+): unknown[] {
+  return transactions.flatMap(({ changes }) =>
+    changes.flatMap((change) =>
+      change.op === 'insert' ? [change.record[column]] : [],
+    ),
+  );
+}
