@@ -1,10 +1,5 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  type AddressInfo,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { INestApplicationContext, LoggerService } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -61,7 +56,11 @@ describe('closing an application whose pipeline is connecting', () => {
   async function boot(
     options: Partial<PipelineOptions> = {},
   ): Promise<INestApplicationContext> {
-    const { port } = silent.address() as AddressInfo;
+    const address = silent.address();
+    if (address === null || typeof address === 'string') {
+      throw new Error('The silent server does not listen on TCP.');
+    }
+    const { port } = address;
     const app = await Test.createTestingModule({
       imports: [
         ReplicantModule.forRoot({
