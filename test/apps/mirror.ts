@@ -1,0 +1,46 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  getPipelineToken,
+  type Pipeline,
+  ReplicantModule,
+} from '../../lib/index.js';
+import { MirrorSink } from './mirror.sink.js';
+import { say, setting } from './settings.js';
+import { TargetModule } from './target.module.js';
+
+@Module({
+  imports: [
+    ReplicantModule.forRootAsync({
+      useFactory: () => ({
+        connection: setting('SOURCE_URL'),
+        slotName: setting('SLOT'),
+        publication: 'p',
+        goForwardOnly: true,
+        types: 'text',
+      }),
+    }),
+    TargetModule,
+  ],
+  providers: [MirrorSink],
+})
+class MirrorApplication {}
+
+const application = await NestFactory.createApplicationContext(
+  MirrorApplication,
+  { logger: ['warn', 'error', 'fatal'] },
+);
+if (process.env['SHUTDOWN_HOOKS'] !== 'off') application.enableShutdownHooks();
+
+process.once('message', () => {
+  void application.close().then(() => say('closed'));
+});
+// The spec has died: so do we. Neither listener keeps this process alive.
+process.once('disconnect', () => process.exit(1));
+process.channel?.unref();
+
+const pipeline = application.get<Pipeline>(getPipelineToken());
+pipeline.on('halt', ({ halt }) => say(`halted ${halt.code}`));
+await pipeline.whenStreaming();
+say('streaming');
