@@ -4,7 +4,7 @@ export interface CheckpointStatements {
   readonly load: string;
   /**
    * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` commit position, `$5` its end or NULL.
-   * Returns `server`: NULL when the transaction was applied before, else the owner of the row.
+   * Returns `server`: the system identifier when the row was written, else NULL.
    */
   readonly advance: string;
   /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` boundary. Returns `server` like `advance`. */
@@ -23,21 +23,16 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
     advance: upsert(table, {
       columns: 'commit_lsn, confirmed_lsn',
       values: '$4::text::pg_lsn, $5::text::pg_lsn',
-      assignments: [
-        ['commit_lsn', 'excluded.commit_lsn'],
-        [
-          'confirmed_lsn',
-          'greatest(stored.confirmed_lsn, excluded.confirmed_lsn)',
-        ],
-      ],
+      assignments: `commit_lsn = excluded.commit_lsn,
+    confirmed_lsn = greatest(stored.confirmed_lsn, excluded.confirmed_lsn)`,
       isNew: `coalesce(excluded.commit_lsn > stored.commit_lsn, true)
-      AND coalesce(excluded.commit_lsn >= stored.confirmed_lsn, true)`,
+    AND coalesce(excluded.commit_lsn >= stored.confirmed_lsn, true)`,
     }),
 
     confirm: upsert(table, {
       columns: 'confirmed_lsn',
       values: '$4::text::pg_lsn',
-      assignments: [['confirmed_lsn', 'excluded.confirmed_lsn']],
+      assignments: 'confirmed_lsn = excluded.confirmed_lsn',
       isNew: 'coalesce(excluded.confirmed_lsn > stored.confirmed_lsn, true)',
     }),
   };
@@ -63,35 +58,25 @@ export function createCheckpointTable(table: string): string {
 interface Upsert {
   readonly columns: string;
   readonly values: string;
-  readonly assignments: readonly (readonly [column: string, value: string])[];
+  readonly assignments: string;
   readonly isNew: string;
 }
 
 /**
  * One statement decides and writes, so that of two writers the second waits on the row lock and then sees the first one's
- * position. A row of another server is returned with its owner and left as it is: filtered out by WHERE it could not be told
- * from a transaction that was applied before.
+ * position. The SELECT around it returns a row in any case, and libraries that go by the kind of a statement return it too.
  */
 function upsert(
   table: string,
   { columns, values, assignments, isNew }: Upsert,
 ): string {
-  const sameServer = 'stored.system_identifier = excluded.system_identifier';
-  const set = [
-    ...assignments,
-    ['timeline', 'excluded.timeline'],
-    ['updated_at', 'now()'],
-  ].map(
-    ([column, value]) =>
-      `    ${column} = CASE WHEN ${sameServer} THEN ${value} ELSE stored.${column} END`,
-  );
   return `WITH written AS (
   INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, ${columns})
   VALUES ($1::text, $2::text, $3::text::integer, ${values})
-  ON CONFLICT (slot_name) DO UPDATE SET
-${set.join(',\n')}
-  WHERE NOT ${sameServer}
-    OR (${isNew})
+  ON CONFLICT (slot_name) DO UPDATE SET ${assignments},
+    timeline = excluded.timeline, updated_at = now()
+  WHERE stored.system_identifier = excluded.system_identifier
+    AND ${isNew}
   RETURNING stored.system_identifier
 )
 SELECT (SELECT written.system_identifier FROM written) AS server`;

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ReplicantConfigError } from '../engine/options/config-error.js';
 import { CheckpointIdentityError } from './checkpoint-identity-error.js';
-import type { CheckpointQueryResult } from './checkpoint-query.js';
+import type {
+  CheckpointQuery,
+  CheckpointQueryResult,
+} from './checkpoint-query.js';
 import { CheckpointTable } from './checkpoint-table.js';
 
 const SERVER = { systemIdentifier: '7000000000000000001', timeline: 1 };
@@ -25,6 +28,14 @@ function answerLoad(sql: string): Promise<CheckpointQueryResult> {
       ? [{ oid: '16384', name: 'public.c' }]
       : [NOTHING_STORED],
   );
+}
+
+/** Answers that the row was not written, and whose it is. */
+function notWritten(owner: string): CheckpointQuery {
+  return (sql) =>
+    Promise.resolve([
+      { ...NOTHING_STORED, server: sql.startsWith('WITH') ? null : owner },
+    ]);
 }
 
 /** A database that must not be asked. */
@@ -148,10 +159,7 @@ describe('CheckpointTable', () => {
 
     it('throws when the row belongs to another server, never false', async () => {
       const table = await connected(new CheckpointTable(answerLoad));
-      const advance = table.advance(
-        () => Promise.resolve([{ server: '42' }]),
-        TX,
-      );
+      const advance = table.advance(notWritten('42'), TX);
       await expect(advance).rejects.toThrow(CheckpointIdentityError);
       await expect(advance).rejects.toThrow(
         /slot orders_slot .*another slotName/,
@@ -169,7 +177,9 @@ describe('CheckpointTable', () => {
       );
       expect(table.advancedTo).toBe(TX.commitLsn);
       const later = { ...TX, commitLsn: TX.commitLsn + 0x100n };
-      await table.advance(() => Promise.resolve([{ server: null }]), later);
+      await expect(
+        table.advance(notWritten(SERVER.systemIdentifier), later),
+      ).resolves.toBe(false);
       expect(table.advancedTo).toBe(TX.commitLsn);
       await table.load();
       expect(table.advancedTo).toBeNull();

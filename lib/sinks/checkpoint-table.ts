@@ -200,10 +200,13 @@ export class CheckpointTable implements CheckpointKeeper {
       String(timeline),
       ...positions,
     ]);
-    const owner = textIn(row, 'server');
-    if (owner === null) return false;
-    if (owner !== systemIdentifier) throw new CheckpointIdentityError(slotName);
-    return true;
+    if (textIn(row, 'server') !== null) return true;
+    // Rare: the row holds as much already, or it belongs to another server. It is locked, so this sees what the statement saw.
+    const stored = await fetchRow(query, this.#statements.load, [slotName]);
+    if (textIn(stored, 'server') !== systemIdentifier) {
+      throw new CheckpointIdentityError(slotName);
+    }
+    return false;
   }
 
   #locate(): Promise<CheckpointLocation> {
