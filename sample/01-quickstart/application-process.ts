@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../test/support/free-port.js';
 import { waitFor } from '../../test/support/wait-for.js';
 
 const ENTRY = fileURLToPath(new URL('application/main.js', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
+const PROBE_INTERVAL_MS = 100;
 
 /** The Nest application in a process of its own, so that it can be killed. */
 export class ApplicationProcess {
@@ -61,6 +63,7 @@ export class ApplicationProcess {
     await waitFor(
       async () => {
         if (!this.running) throw new Error('The application ended.');
+        await sleep(PROBE_INTERVAL_MS);
         const response = await fetch(`${this.address}/health/ready`).catch(
           () => null,
         );

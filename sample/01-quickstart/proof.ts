@@ -32,6 +32,8 @@ export class Proof {
   readonly #progress: Progress;
   readonly #writer: Writer;
   #applied = 0;
+  #kills = 0;
+  #over = false;
   #changedAt = performance.now();
   #printedAt = 0;
 
@@ -49,38 +51,36 @@ export class Proof {
   async run(stop: AbortSignal): Promise<{ verdict: Verdict; passed: boolean }> {
     const application = await ApplicationProcess.create(this.#environment);
     application.start();
-    let kills = 0;
     try {
       await application.ready();
       console.log(`Health   ${application.address}/health/ready`);
       const writing = this.#writer.write(TRANSACTIONS);
-      kills = await Promise.race([
-        this.#killOnTheWay(application, stop),
-        rejectionOf(writing),
-      ]);
-      await writing;
-      await this.#caughtUp(stop);
+      const copying = this.#copyThroughKills(application, stop);
+      await Promise.all([writing, copying]);
     } finally {
+      this.#over = true;
       this.#writer.stop();
       await application.stop();
     }
-    return this.#judge(kills);
+    return this.#judge();
   }
 
-  async #killOnTheWay(
+  async #copyThroughKills(
     application: ApplicationProcess,
     stop: AbortSignal,
-  ): Promise<number> {
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const due = Math.floor((TRANSACTIONS * kill) / (KILLS + 1));
+  ): Promise<void> {
+    while (this.#kills < KILLS) {
+      const due = ((this.#kills + 1) * TRANSACTIONS) / (KILLS + 1);
       await this.#until(() => this.#applied >= due, stop);
       await application.kill();
+      this.#kills += 1;
       console.log(
-        `SIGKILL ${kill} of ${KILLS}: ${this.#applied} transactions applied, ${this.#writer.committed} written`,
+        `SIGKILL ${this.#kills} of ${KILLS}: ${this.#applied} transactions applied, ${this.#writer.committed} written`,
       );
       application.start();
     }
-    return KILLS;
+    await this.#until(() => this.#writer.committed >= TRANSACTIONS, stop);
+    await this.#caughtUp(stop);
   }
 
   /** The slot must be confirmed up to the end, which also shows that the last transactions are acknowledged. */
@@ -94,7 +94,7 @@ export class Proof {
     }, stop);
   }
 
-  /** Polls; gives up quietly when nothing moves any more, because the comparison then tells what is wrong. */
+  /** Polls, and shows the progress meanwhile. */
   async #until(
     condition: () => boolean | Promise<boolean>,
     stop: AbortSignal,
@@ -119,10 +119,11 @@ export class Proof {
   }
 
   async #notTooFarAhead(): Promise<void> {
-    while (this.#writer.committed - this.#applied > MAX_AHEAD) await sleep(10);
+    const ahead = () => this.#writer.committed - this.#applied;
+    while (!this.#over && ahead() > MAX_AHEAD) await sleep(10);
   }
 
-  async #judge(kills: number): Promise<{ verdict: Verdict; passed: boolean }> {
+  async #judge(): Promise<{ verdict: Verdict; passed: boolean }> {
     const { source, target } = this.#environment;
     const { compared, missing, extra, different } = await compare(
       source,
@@ -130,6 +131,7 @@ export class Proof {
     );
     const { applied, appliedTwice } = await countApplied(target);
     const transactions = this.#writer.committed;
+    const kills = this.#kills;
     console.log(
       `${compared} rows compared; ${applied} of ${transactions} transactions applied, ${this.#writer.rolledBack} more were rolled back`,
     );
@@ -144,11 +146,4 @@ export class Proof {
         applied === transactions,
     };
   }
-}
-
-/** Never resolves; rejects when the promise does. */
-function rejectionOf(promise: Promise<unknown>): Promise<never> {
-  return new Promise((_, reject) => {
-    promise.catch(reject);
-  });
 }

@@ -20,7 +20,8 @@ import { TargetModule } from './target.module.js';
       }),
     }),
     TargetModule,
-    TerminusModule,
+    // A probe that fails is answered, and not logged each time.
+    TerminusModule.forRoot({ logger: false }),
   ],
   controllers: [HealthController],
   providers: [ShopCopy, ReplicantHealthIndicator],

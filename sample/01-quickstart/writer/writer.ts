@@ -62,6 +62,7 @@ export class Writer {
     await this.#connected(async (client) => {
       for (let left = transactions; left > 0 && !this.#stopped;) {
         await this.#options.pace();
+        if (this.#stopped) return;
         const { sql, commits } = lane.next();
         await client.query(sql);
         if (commits) {
