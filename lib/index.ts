@@ -56,5 +56,14 @@ export type {
   ReplicantModuleOptions,
   ReplicantOptionsFactory,
 } from './replicant.module-definition.js';
-export { CheckpointTable } from './sinks/checkpoint-table.js';
+export { CheckpointIdentityError } from './sinks/checkpoint-identity-error.js';
+export type {
+  CheckpointQuery,
+  CheckpointQueryResult,
+} from './sinks/checkpoint-query.js';
+export {
+  CheckpointTable,
+  type AppliedTransaction,
+  type CheckpointTableOptions,
+} from './sinks/checkpoint-table.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';
