@@ -166,7 +166,7 @@ describe('malformed input', () => {
           expectFaultOrWhole(announced().decode(flipped));
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: 2_000 },
     );
   });
 
@@ -177,7 +177,7 @@ describe('malformed input', () => {
         const decoded = announced().decode(Buffer.of(first, ...rest));
         expectFaultOrWhole(decoded);
       }),
-      { numRuns: 5_000 },
+      { numRuns: 2_000 },
     );
   });
 
@@ -205,7 +205,7 @@ describe('malformed input', () => {
           expectFaultOrWhole(announced().decode(payload));
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: 2_000 },
     );
   });
 });
