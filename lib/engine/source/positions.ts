@@ -14,6 +14,8 @@ export class Positions {
   #delivered: Lsn;
   #durable: Lsn;
   #stored: Lsn;
+  /** Where the server said it is; everything below was sent before it said so. */
+  #announced: Lsn = 0n;
   /** Transactions that were received whole and are not durable yet. */
   #undelivered = 0;
   /** A transaction has begun and its end was not received. */
@@ -93,6 +95,7 @@ export class Positions {
     this.#undelivered -= 1;
     this.#delivered = higher(this.#delivered, commitEnd);
     this.#durable = higher(this.#durable, commitEnd);
+    this.#catchUp();
   }
 
   /** This position is kept with the checkpoint. */
@@ -103,9 +106,15 @@ export class Positions {
   /** The server is here, and everything below was sent or concerns nobody. */
   keepalive(walEnd: Lsn): void {
     this.#received = higher(this.#received, walEnd);
+    this.#announced = higher(this.#announced, walEnd);
+    this.#catchUp();
+  }
+
+  /** A server that has told its position does not repeat it soon, so one that came too early counts later. */
+  #catchUp(): void {
     if (!this.idle) return;
-    this.#delivered = higher(this.#delivered, walEnd);
-    this.#durable = higher(this.#durable, walEnd);
+    this.#delivered = higher(this.#delivered, this.#announced);
+    this.#durable = higher(this.#durable, this.#announced);
   }
 }
 
