@@ -5,6 +5,7 @@ import type { Sink } from './deliver/sink.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError } from './model/halt.js';
+import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import type { ResolvedOptions } from './options/resolve-options.js';
 import { PipelineIntake } from './pipeline-intake.js';
@@ -55,6 +56,8 @@ export class PipelineConnection {
   readonly #delivery: SerialDelivery;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
+  /** Transactions up to this commit position were applied before. */
+  #watermark: Lsn | null = null;
   #framesFlowed = false;
   #current: Transaction | null = null;
   #deliveryError: unknown = null;
@@ -127,6 +130,23 @@ export class PipelineConnection {
     }
   }
 
+  /**
+   * Begins to take in and to deliver. Not part of {@link open}: the first handler may run at once, and whoever it asks
+   * to stop must know of this connection.
+   */
+  begin(): void {
+    const { options, pipeline } = this.#subject;
+    this.#intake.begin(
+      new Assembler({
+        pipeline,
+        slotName: options.slotName,
+        maxTransactionBytes: options.maxInflightBytes,
+        skipThrough: this.#watermark,
+      }),
+    );
+    this.#gate.release('starting');
+  }
+
   /** Rejects when the connection has ended, with the reason. */
   get ended(): Promise<never> {
     return Promise.race([this.#fault.promise, this.#session.ended]);
@@ -194,7 +214,7 @@ export class PipelineConnection {
   }
 
   async #start(): Promise<void> {
-    const { options, pipeline, sink } = this.#subject;
+    const { sink } = this.#subject;
     try {
       await this.#session.startStreaming(
         this.#plan.command,
@@ -212,15 +232,7 @@ export class PipelineConnection {
         this.ended,
       ]);
       this.positions.store(position.confirmedLsn ?? 0n);
-      this.#intake.begin(
-        new Assembler({
-          pipeline,
-          slotName: options.slotName,
-          maxTransactionBytes: options.maxInflightBytes,
-          skipThrough: watermarkOf(position),
-        }),
-      );
-      this.#gate.release('starting');
+      this.#watermark = watermarkOf(position);
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();

@@ -96,6 +96,7 @@ export class PipelineLoop {
       }
       this.#connection = connection;
       this.ports.streaming(connection);
+      connection.begin();
       return { error: await connection.ended, phase: 'streaming', connection };
     } catch (error) {
       return {
@@ -121,7 +122,7 @@ export class PipelineLoop {
     }
     const judged = judgeError(error, phase);
     const failed = await this.#closeLost(connection, judged);
-    if (failed !== null) return failed;
+    if (failed !== null || this.#stopping) return failed;
     const delay = Math.round(retryDelay(judged.class, attempt, Math.random()));
     this.ports.reconnecting(judged.reason, attempt, delay);
     await this.#unlessStopped(

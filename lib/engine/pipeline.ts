@@ -41,6 +41,8 @@ export class Pipeline {
   #halt: Halt | null = null;
   #loop: PipelineLoop | null = null;
   #stopping: Promise<void> | null = null;
+  /** Was started after it was asked to stop and before it had stopped. */
+  #startAgain = false;
   /** Resolves when no delivery of an earlier start runs any more. */
   #unsettled: Promise<void> = Promise.resolve();
   #attempt = 0;
@@ -93,10 +95,11 @@ export class Pipeline {
       );
     }
     if (this.#stopping !== null) {
-      void this.#stopping.then(() => this.start());
+      this.#startAgain = true;
       return;
     }
     if (this.#loop !== null) return;
+    this.#startAgain = false;
     const abort = new AbortController();
     const loop = new PipelineLoop(
       {
@@ -132,6 +135,7 @@ export class Pipeline {
    * connection is closed. Never rejects. Called inside a handler it does not wait for that handler.
    */
   async stop(): Promise<void> {
+    this.#startAgain = false;
     if (this.#loop === null) return;
     this.#stopping ??= this.#stop(this.#loop);
     if (this.#insideDelivery.getStore() !== true) await this.#stopping;
@@ -260,6 +264,7 @@ export class Pipeline {
     }
     this.#ended(loop, 'stopped');
     this.#stopping = null;
+    if (this.#startAgain) this.start();
   }
 
   #ended(loop: PipelineLoop, end: LoopEnd): void {
@@ -270,6 +275,8 @@ export class Pipeline {
     this.#nextRetryAt = null;
     if (end === 'stopped') {
       this.#enter('stopped', null);
+      // Who started it again meanwhile waits for the new stream.
+      if (this.#startAgain) return;
       this.#waiters.reject(
         new PipelineStateError(`Pipeline "${this.name}" was stopped.`),
       );
