@@ -6,7 +6,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 import ts from 'typescript';
 
 /**
- * What each room may import, besides itself, `model`, and types as below.
+ * What each room may import, besides itself, `model`, and the types of `options`.
  *
  * @type {Readonly<Record<string, readonly string[]>>}
  */
@@ -22,13 +22,6 @@ const ALLOWED = {
   deliver: ['server'],
   snapshot: ['deliver', 'server', 'values'],
 };
-
-/**
- * Rooms whose types may be imported, by room: assemble is handed the messages that decode makes.
- *
- * @type {Readonly<Record<string, readonly string[]>>}
- */
-const TYPES_ALLOWED = { assemble: ['decode'] };
 
 /** Files directly in lib/engine that join the rooms. */
 const JOINS_ROOMS = /^pipeline[\w.-]*\.ts$/;
@@ -105,11 +98,7 @@ function fault(engine, file, imported) {
     return `the room ${from} is not in the table of tools/import-rule.mjs`;
   }
   if (to === from || to === 'model' || allowed.includes(to)) return null;
-  if (
-    imported.typeOnly &&
-    (TYPES_ALLOWED[from]?.includes(to) ||
-      (to === 'options' && from !== 'model'))
-  ) {
+  if (imported.typeOnly && to === 'options' && from !== 'model') {
     return null;
   }
   return `${from} must not import ${to}`;

@@ -26,7 +26,7 @@ describe('import rule', () => {
     ['decode/pgoutput/a.ts', `export * from '../../server/slot.js';`],
     ['assemble/a.ts', `import type { X } from '../deliver/sink.js';`],
     ['assemble/a.ts', `type X = import('../values/x.js').X;`],
-    ['assemble/a.ts', `import { x } from '../decode/decoder.js';`],
+    ['assemble/a.ts', `import type { X } from '../decode/decoder.js';`],
     ['deliver/a.ts', `const x = await import('../source/x.js');`],
     ['deliver/a.ts', `import { x } from '../options/x.js';`],
     ['model/a.ts', `import type { X } from '../options/x.js';`],
@@ -47,7 +47,6 @@ describe('import rule', () => {
     plant('decode/pgoutput/a.ts', `import { x } from '../../values/x.js';`);
     plant('decode/b.ts', `import { x } from './pgoutput/a.js';`);
     plant('deliver/a.ts', `import type { X } from '../options/x.js';`);
-    plant('assemble/a.ts', `import type { X } from '../decode/decoder.js';`);
     plant('source/a.ts', `import pg from 'pg';\nimport '../model/lsn.js';`);
     plant('server/a.spec.ts', `import { x } from '../source/x.js';`);
     plant('pipeline.ts', `import { x } from './source/a.js';`);

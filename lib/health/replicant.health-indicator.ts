@@ -3,6 +3,7 @@ import {
   HealthIndicatorService,
   type HealthIndicatorResult,
 } from '@nestjs/terminus';
+import { errorClass } from '../engine/model/error-class.js';
 import type { Pipeline } from '../engine/pipeline.js';
 import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
 import { ReplicantRegistry } from '../pipelines/pipeline.registry.js';
@@ -90,7 +91,7 @@ export class ReplicantHealthIndicator {
       }
     } catch (error) {
       return indicator.down({
-        message: error instanceof Error ? error.name : 'unknown error',
+        message: errorClass(error),
       });
     }
   }

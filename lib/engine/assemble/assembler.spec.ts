@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ReplicationMessage } from '../decode/decoder.js';
+import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
 import { type Assembled, Assembler } from './assembler.js';

@@ -2,7 +2,7 @@ import type {
   BeginMessage,
   CommitMessage,
   ReplicationMessage,
-} from '../decode/decoder.js';
+} from '../model/replication-message.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
 import { AssembledTransaction } from './assembled-transaction.js';

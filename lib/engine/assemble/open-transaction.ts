@@ -1,4 +1,4 @@
-import type { ReplicationMessage } from '../decode/decoder.js';
+import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Change } from '../model/change.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Message } from '../model/message.js';

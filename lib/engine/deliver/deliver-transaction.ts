@@ -1,10 +1,8 @@
+import { errorClass } from '../model/error-class.js';
 import { HaltError } from '../model/halt.js';
 import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 import type { Sink } from './sink.js';
-
-const PRINTABLE_NAME = /^[A-Za-z_$][\w$]{0,60}$/;
-const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /**
  * Hands one transaction to the sink and resolves when its work is durable.
@@ -94,15 +92,4 @@ function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
     'then' in value &&
     typeof value.then === 'function'
   );
-}
-
-/** The class of an error and its SQLSTATE: all that may be said of it, since its message may quote a row. */
-function errorClass(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  const className = error.constructor.name;
-  const name = PRINTABLE_NAME.test(className) ? className : 'Error';
-  const code: unknown = 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && SQLSTATE.test(code)
-    ? `${name} (SQLSTATE ${code})`
-    : name;
 }

@@ -39,6 +39,8 @@ export const HALTS = {
     'Report this with the server version: the stream holds a message that cannot be read.',
   unsupported_message:
     'Report this with the server version: the stream holds a message of an unknown kind.',
+  insert_incomplete:
+    'A row filter turned an update into an insert, and the server left out a large column: set REPLICA IDENTITY FULL on that table, then load the sink anew from the source and remove its checkpoint.',
   protocol_violation:
     'Report this with the server version: the stream holds messages in an impossible order.',
   transaction_too_large:

@@ -5,6 +5,7 @@ import type {
   SinkCheckpoint,
 } from '../model/checkpoint.js';
 import { ConnectionFault } from '../model/connection-fault.js';
+import { errorClass } from '../model/error-class.js';
 import { HaltError } from '../model/halt.js';
 import { watermarkBelow, type Lsn } from '../model/lsn.js';
 
@@ -85,7 +86,8 @@ export async function available<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const name = error instanceof Error ? error.name : typeof error;
-    throw new ConnectionFault(`the checkpoint is not available (${name})`);
+    throw new ConnectionFault(
+      `the checkpoint is not available (${errorClass(error)})`,
+    );
   }
 }

@@ -1,4 +1,5 @@
 import { ConnectionFault } from '../model/connection-fault.js';
+import { errorClass } from '../model/error-class.js';
 
 /** What to do about an error of a connection: each class has one answer. */
 export type ErrorClass =
@@ -64,7 +65,7 @@ export function judgeError(error: unknown, phase: Phase): JudgedError {
     return { class: 'transient', reason: error.message };
   return {
     class: 'transient',
-    reason: `connection lost (${code ?? nameOf(error)})`,
+    reason: `connection lost (${code ?? errorClass(error)})`,
   };
 }
 
@@ -81,8 +82,4 @@ function codeOf(error: unknown): string | null {
 /** Tells an answer of the server from a code of the operating system, such as EPIPE, that looks like a SQLSTATE. */
 function isServerError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'severity' in error;
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error;
 }

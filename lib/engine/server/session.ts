@@ -1,6 +1,7 @@
 import pg, { type Client, type ClientConfig, type CustomTypesConfig } from 'pg';
 import type { ConnectionOption } from '../options/pipeline-options.js';
 import { ConnectionFault } from '../model/connection-fault.js';
+import { errorClass } from '../model/error-class.js';
 import { destroySocket, liftReadTimeout } from './pg-internals.js';
 import { pinSettingsSql } from './session-settings.js';
 
@@ -129,7 +130,7 @@ async function callConnection(
   } catch (error) {
     // The message may hold a secret: only the class of the error travels on.
     throw new ConnectionFault(
-      `the connection function failed with ${error instanceof Error ? error.name : typeof error}`,
+      `the connection function failed with ${errorClass(error)}`,
     );
   }
 }

@@ -1,3 +1,4 @@
+import { errorClass } from '../model/error-class.js';
 import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { PipelineState } from './pipeline-state.js';
@@ -64,15 +65,19 @@ export class EventHub {
     payload: PipelineEvents[K],
   ): void {
     for (const listener of this.#listeners[event]) {
-      try {
-        listener(payload);
-      } catch (error) {
-        const name = error instanceof Error ? error.name : typeof error;
-        process.emitWarning(
-          `A listener of the event "${event}" threw ${name}.`,
-          'ReplicantWarning',
-        );
-      }
+      // An async function passes for a listener, and its rejection would end the process.
+      void callListener(event, () => listener(payload));
     }
+  }
+}
+
+async function callListener(event: string, call: () => unknown): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    process.emitWarning(
+      `A listener of the event "${event}" failed with ${errorClass(error)}.`,
+      'ReplicantWarning',
+    );
   }
 }

@@ -1,13 +1,10 @@
+import type { Decoded, DecodeFault, Decoder, TypesNeeded } from '../decoder.js';
 import type {
-  Decoded,
-  DecodeFault,
-  Decoder,
   RelationMessage,
   TypeMessage,
-  TypesNeeded,
-} from '../decoder.js';
+} from '../../model/replication-message.js';
 import { ByteReader } from './byte-reader.js';
-import { errorClass } from './error-class.js';
+import { errorClass } from '../../model/error-class.js';
 import { MalformedMessage } from './malformed-message.js';
 import {
   readDelete,

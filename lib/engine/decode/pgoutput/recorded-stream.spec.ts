@@ -227,7 +227,7 @@ describe('a recorded stream of PostgreSQL 18', () => {
   it('refuses the insert that a row filter made of an update and that lacks a value', () => {
     expect(messages.at(-2)).toStrictEqual({
       kind: 'fault',
-      code: 'unsupported_message',
+      code: 'insert_incomplete',
       detail: 'insert: column "big" of public.filtered came without its value',
     });
   });

@@ -136,7 +136,7 @@ describe('insert', () => {
       announced(KEYED).decode(insertFrame(1, ['1', 'secret', UNCHANGED])),
     ).toStrictEqual({
       kind: 'fault',
-      code: 'unsupported_message',
+      code: 'insert_incomplete',
       detail: 'insert: column "big" of public.t came without its value',
     });
   });

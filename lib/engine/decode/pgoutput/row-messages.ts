@@ -3,7 +3,7 @@ import type {
   InsertMessage,
   TruncateMessage,
   UpdateMessage,
-} from '../decoder.js';
+} from '../../model/replication-message.js';
 import type { ByteReader } from './byte-reader.js';
 import { MalformedMessage } from './malformed-message.js';
 import type { RowLayout } from './row-layout.js';

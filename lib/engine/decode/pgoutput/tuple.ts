@@ -1,6 +1,6 @@
 import type { OldRow, Row } from '../../model/change.js';
 import type { ByteReader } from './byte-reader.js';
-import { errorClass } from './error-class.js';
+import { errorClass } from '../../model/error-class.js';
 import { MalformedMessage } from './malformed-message.js';
 import type { ColumnLayout, RowLayout } from './row-layout.js';
 
@@ -90,7 +90,7 @@ function readSentValue(reader: ByteReader, column: ColumnLayout): unknown {
   if (value === notSent) {
     throw new MalformedMessage(
       `${column.label} came without its value`,
-      'unsupported_message',
+      'insert_incomplete',
     );
   }
   return value;
