@@ -1,0 +1,186 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { HaltError } from '../model/halt.js';
+import type { Transaction } from '../model/transaction.js';
+import type { AroundDelivery } from '../options/pipeline-options.js';
+import { deliverTransaction } from './deliver-transaction.js';
+import type { Sink } from './sink.js';
+
+const SECRET = 'planted-secret';
+
+const transaction: Transaction = {
+  pipeline: 'p',
+  slotName: 's',
+  xid: 1,
+  commitLsn: 10n,
+  commitEndLsn: 20n,
+  commitTime: new Date(0),
+  commitTimeMicros: 0n,
+  changes: [],
+  messages: [],
+};
+
+class DatabaseError extends Error {
+  readonly code = '23505';
+}
+
+/** Delivers once; gives the halt, if any, and what `around` was reported for. */
+async function deliver(
+  handler: (transaction: Transaction) => unknown,
+  around: AroundDelivery | null = null,
+): Promise<{ halt: HaltError['halt'] | null; faults: string[] }> {
+  const faults: string[] = [];
+  const sink: Sink = {
+    name: 'OrderSink',
+    checkpoint: { kind: 'reader', read: async () => null },
+    transaction: handler,
+  };
+  try {
+    await deliverTransaction(sink, transaction, around, (errorClass) =>
+      faults.push(errorClass),
+    );
+    return { halt: null, faults };
+  } catch (error) {
+    if (error instanceof HaltError) return { halt: error.halt, faults };
+    throw error;
+  }
+}
+
+const succeed = async (): Promise<void> => {};
+const fail = async (): Promise<void> => {
+  throw new DatabaseError(SECRET);
+};
+
+describe('deliverTransaction', () => {
+  it('resolves when the handler does, whatever the value', async () => {
+    expect(await deliver(async () => false)).toEqual({
+      halt: null,
+      faults: [],
+    });
+  });
+
+  it('takes any thenable for a promise', async () => {
+    let asked = false;
+    const query = {
+      then(resolve: (value: unknown) => void): void {
+        asked = true;
+        resolve(null);
+      },
+    };
+    expect((await deliver(() => query)).halt).toBeNull();
+    expect(asked).toBe(true);
+  });
+
+  it('halts with class, SQLSTATE and position when the handler rejects or throws, and without the message', async () => {
+    const throwing = (): never => {
+      throw new DatabaseError(SECRET);
+    };
+    for (const handler of [fail, throwing]) {
+      const { halt } = await deliver(handler);
+      expect(halt).toMatchObject({
+        code: 'sink_failed',
+        detail:
+          'a handler of OrderSink failed with DatabaseError (SQLSTATE 23505)',
+        lsn: 10n,
+      });
+      expect(inspect(halt, { depth: 9, showHidden: true })).not.toContain(
+        SECRET,
+      );
+      expect(halt?.sinkError()).toBeInstanceOf(DatabaseError);
+    }
+  });
+
+  it('prints no class name or code that could carry a value', async () => {
+    const named = new Error('m');
+    Object.defineProperty(named, 'constructor', { value: { name: SECRET } });
+    Object.assign(named, { code: SECRET });
+    const { halt } = await deliver(async () => Promise.reject(named));
+    expect(halt?.detail).toBe('a handler of OrderSink failed with Error');
+    const text = await deliver(async () => Promise.reject(SECRET));
+    expect(text.halt?.detail).toBe('a handler of OrderSink failed with string');
+  });
+
+  it('halts when the handler returns no promise', async () => {
+    for (const value of [undefined, null, true, { then: 1 }]) {
+      const { halt } = await deliver(() => value);
+      expect(halt?.code).toBe('sink_failed/no_promise');
+    }
+  });
+});
+
+describe('the option around', () => {
+  it('runs the handler inside', async () => {
+    const order: string[] = [];
+    const { halt } = await deliver(
+      async () => void order.push('handler'),
+      async (tx, next) => {
+        order.push(`before ${tx.commitLsn}`);
+        await next();
+        order.push('after');
+      },
+    );
+    expect(halt).toBeNull();
+    expect(order).toEqual(['before 10', 'handler', 'after']);
+  });
+
+  it('cannot turn a failed write into a confirmed one', async () => {
+    const { halt } = await deliver(fail, async (_, next) => {
+      await next().catch(() => {});
+    });
+    expect(halt?.code).toBe('sink_failed');
+    const forgotten = await deliver(fail, async (_, next) => {
+      void next().catch(() => {});
+    });
+    expect(forgotten.halt?.code).toBe('sink_failed');
+  });
+
+  it('cannot turn a durable write into a failure, but is reported', async () => {
+    const { halt, faults } = await deliver(succeed, async (_, next) => {
+      await next();
+      throw new TypeError(SECRET);
+    });
+    expect(halt).toBeNull();
+    expect(faults).toEqual(['TypeError']);
+  });
+
+  it('cannot confirm before the handler has settled', async () => {
+    let settled = false;
+    await deliver(
+      async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        settled = true;
+      },
+      async (_, next) => {
+        void next();
+      },
+    );
+    expect(settled).toBe(true);
+  });
+
+  it('runs the handler once, however often it calls next', async () => {
+    let calls = 0;
+    await deliver(
+      async () => void (calls += 1),
+      async (_, next) => {
+        await Promise.all([next(), next()]);
+        await next();
+      },
+    );
+    expect(calls).toBe(1);
+  });
+
+  it('halts when it does not call next', async () => {
+    const skipped = await deliver(succeed, async () => {});
+    expect(skipped.halt).toMatchObject({
+      code: 'sink_failed/around_skipped',
+      detail: 'around did not call next()',
+    });
+    const failed = await deliver(succeed, async () => {
+      throw new RangeError(SECRET);
+    });
+    expect(failed.halt).toMatchObject({
+      code: 'sink_failed/around_skipped',
+      detail: 'around failed with RangeError',
+    });
+  });
+});

@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import { deferred, type Deferred } from '../model/deferred.js';
+import type { Transaction } from '../model/transaction.js';
+import { SerialDelivery, type Work } from './serial-delivery.js';
+
+function work(end: bigint, bytes = 10): Work {
+  const transaction: Transaction = {
+    pipeline: 'p',
+    slotName: 's',
+    xid: Number(end),
+    commitLsn: end - 1n,
+    commitEndLsn: end,
+    commitTime: new Date(0),
+    commitTimeMicros: 0n,
+    changes: [],
+    messages: [],
+  };
+  return { kind: 'transaction', transaction, bytes, end };
+}
+
+function pass(end: bigint): Work {
+  return { kind: 'pass', end };
+}
+
+/** A delivery whose sink waits to be told; everything it does is in the log. */
+class Stage {
+  readonly log: string[] = [];
+  readonly running: Deferred<void>[] = [];
+  readonly errors: unknown[] = [];
+  storing: Deferred<void> | null = null;
+  readonly delivery = new SerialDelivery({
+    deliver: (transaction) => {
+      this.log.push(`deliver ${transaction.xid}`);
+      const handler = deferred<void>();
+      this.running.push(handler);
+      return handler.promise;
+    },
+    store: () => {
+      this.log.push('store');
+      this.storing = deferred();
+      return this.storing.promise;
+    },
+    started: ({ end }) => this.log.push(`started ${end}`),
+    settled: ({ end }) => this.log.push(`settled ${end}`),
+    failed: (error) => {
+      this.log.push('failed');
+      this.errors.push(error);
+    },
+  });
+
+  async finish(index: number): Promise<void> {
+    this.running[index]?.resolve();
+    await turn();
+  }
+}
+
+/** Lets everything run that is ready. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('SerialDelivery', () => {
+  it('delivers one at a time, in order', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    expect(stage.log).toEqual(['started 10', 'deliver 10']);
+    await stage.finish(0);
+    expect(stage.log.slice(2)).toEqual([
+      'settled 10',
+      'started 20',
+      'deliver 20',
+    ]);
+    await stage.finish(1);
+    expect(stage.log.at(-1)).toBe('settled 20');
+  });
+
+  it('counts bytes until they are durable', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n, 7));
+    stage.delivery.push(work(20n, 5));
+    expect(stage.delivery.bytes).toBe(12);
+    await turn();
+    expect(stage.delivery.bytes).toBe(12);
+    await stage.finish(0);
+    expect(stage.delivery.bytes).toBe(5);
+    await stage.finish(1);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('lets work without a transaction keep its place, and the sink hears nothing of it', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(pass(15n));
+    await turn();
+    expect(stage.log).not.toContain('settled 15');
+    await stage.finish(0);
+    expect(stage.log.slice(2)).toEqual(['settled 10', 'settled 15']);
+  });
+
+  it('stores between two deliveries, before the next one, and once however often it is asked', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(work(20n));
+    stage.delivery.requestStore();
+    stage.delivery.requestStore();
+    await turn();
+    expect(stage.log).not.toContain('store');
+    await stage.finish(0);
+    expect(stage.log.slice(2)).toEqual(['settled 10', 'store']);
+    stage.storing?.resolve();
+    await turn();
+    expect(stage.log.slice(4)).toEqual(['started 20', 'deliver 20']);
+  });
+
+  it('stores at once when it has nothing else to do', async () => {
+    const stage = new Stage();
+    stage.delivery.requestStore();
+    await turn();
+    expect(stage.log).toEqual(['store']);
+  });
+
+  it('ends with the first failure', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    const error = new Error('no');
+    stage.running[0]?.reject(error);
+    await turn();
+    stage.delivery.push(work(30n));
+    stage.delivery.requestStore();
+    await turn();
+    expect(stage.errors).toEqual([error]);
+    expect(stage.log).toEqual(['started 10', 'deliver 10', 'failed']);
+  });
+
+  it('ends when a store fails', async () => {
+    const stage = new Stage();
+    stage.delivery.requestStore();
+    await turn();
+    stage.storing?.reject(new Error('no'));
+    await turn();
+    stage.delivery.push(work(10n));
+    await turn();
+    expect(stage.log).toEqual(['store', 'failed']);
+  });
+
+  it('stops when the running delivery has settled, and begins no other', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(work(20n));
+    stage.delivery.requestStore();
+    await turn();
+    let stopped = false;
+    void stage.delivery.stop().then(() => {
+      stopped = true;
+    });
+    stage.delivery.push(work(30n));
+    await turn();
+    expect(stopped).toBe(false);
+    await stage.finish(0);
+    expect(stopped).toBe(true);
+    await turn();
+    expect(stage.log).toEqual(['started 10', 'deliver 10', 'settled 10']);
+  });
+
+  it('stops also when the running delivery fails', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    await turn();
+    const stopping = stage.delivery.stop();
+    stage.running[0]?.reject(new Error('no'));
+    await stopping;
+    expect(stage.log.at(-1)).toBe('failed');
+  });
+});

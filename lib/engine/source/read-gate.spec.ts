@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { ReadGate } from './read-gate.js';
+
+function gate(): { gate: ReadGate; log: string[] } {
+  const log: string[] = [];
+  const socket = {
+    pause: () => log.push('pause'),
+    resume: () => log.push('resume'),
+  };
+  return { gate: new ReadGate(socket), log };
+}
+
+describe('ReadGate', () => {
+  it('pauses with the first hold and resumes with the last release', () => {
+    const { gate: subject, log } = gate();
+    subject.hold('types');
+    subject.hold('backpressure');
+    subject.release('types');
+    expect(subject.paused).toBe(true);
+    expect(log).toEqual(['pause']);
+    subject.release('backpressure');
+    expect(subject.paused).toBe(false);
+    expect(log).toEqual(['pause', 'resume']);
+  });
+
+  it('counts a reason once, however often it holds', () => {
+    const { gate: subject, log } = gate();
+    subject.hold('backpressure');
+    subject.hold('backpressure');
+    subject.release('backpressure');
+    expect(subject.paused).toBe(false);
+    expect(log).toEqual(['pause', 'resume']);
+  });
+
+  it('does nothing when a reason is released that does not hold', () => {
+    const { gate: subject, log } = gate();
+    subject.release('types');
+    subject.hold('starting');
+    subject.release('types');
+    expect(subject.paused).toBe(true);
+    expect(log).toEqual(['pause']);
+  });
+});

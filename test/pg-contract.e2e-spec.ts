@@ -1,0 +1,191 @@
+import pg, { type Client } from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  destroySocket,
+  liftReadTimeout,
+  rawConnection,
+} from '../lib/engine/server/pg-internals.js';
+import { readFrame, writeStatus } from '../lib/engine/source/wire.js';
+import {
+  confirmedUpTo,
+  currentLsn,
+  terminateBackend,
+  walsenderPid,
+} from './support/logical-slot.js';
+import { useServer } from './support/suite.js';
+import type { TestDatabase } from './support/test-database.js';
+import { waitFor } from './support/wait-for.js';
+
+const suite = useServer();
+const SLOT = 'contract';
+const START = `START_REPLICATION SLOT ${SLOT} LOGICAL 0/0 (proto_version '1', publication_names '"p"')`;
+
+/** A client of a WAL sender, and a database with a slot behind it. */
+async function session(
+  settings: object = {},
+): Promise<{ client: Client; source: TestDatabase }> {
+  const source = await suite.database();
+  await source.query(
+    'create table t(id int primary key, pad text); create publication p for table t',
+  );
+  await source.query('select pg_create_logical_replication_slot($1, $2)', [
+    SLOT,
+    'pgoutput',
+  ]);
+  const config = {
+    ...source.connection,
+    ...settings,
+    replication: 'database',
+  };
+  const client = new pg.Client(config);
+  client.on('error', () => {});
+  await client.connect();
+  onTestFinished(() => destroySocket(client));
+  return { client, source };
+}
+
+/** Starts the stream; every frame goes to the list as a copy. */
+async function stream(
+  client: Client,
+): Promise<{ frames: Buffer[]; ended: Promise<unknown> }> {
+  const connection = rawConnection(client);
+  const frames: Buffer[] = [];
+  connection.on('copyData', ({ chunk }) => frames.push(Buffer.from(chunk)));
+  const started = new Promise<void>((resolve) =>
+    connection.on('replicationStart', resolve),
+  );
+  const ended = client.query(START);
+  ended.catch(() => {});
+  await Promise.race([started, ended]);
+  return { frames, ended };
+}
+
+describe('what logical replication needs of pg', () => {
+  it('answers replication commands like queries', async () => {
+    const { client, source } = await session();
+    const { rows } = await client.query<{ dbname: string }>('IDENTIFY_SYSTEM');
+    expect(rows).toMatchObject([{ dbname: source.name }]);
+  });
+
+  it('tells the start of the stream before the first frame, and gives every frame whole', async () => {
+    const { client, source } = await session();
+    await source.query("insert into t values (1, 'a')");
+    const events: string[] = [];
+    const connection = rawConnection(client);
+    connection.on('replicationStart', () => events.push('start'));
+    connection.on('copyData', ({ chunk }) =>
+      events.push(readFrame(chunk).kind),
+    );
+    client.query(START).catch(() => {});
+    await waitFor(() => events.includes('data'));
+    expect(events[0]).toBe('start');
+    expect(events).not.toContain('malformed');
+  });
+
+  it('can be paused when the stream starts, before anything else is read', async () => {
+    const { client, source } = await session();
+    await source.query(
+      "insert into t select g, repeat('x', 1000) from generate_series(1, 2000) g",
+    );
+    const connection = rawConnection(client);
+    let frames = 0;
+    let early = 0;
+    connection.on('copyData', () => (frames += 1));
+    const started = new Promise<void>((resolve) =>
+      connection.on('replicationStart', () => {
+        connection.stream.pause();
+        early = frames;
+        resolve();
+      }),
+    );
+    client.query(START).catch(() => {});
+    await started;
+    // A server process has decoded all this when it waits for the client to read.
+    await waitFor(async () => {
+      const [row] = await suite.server.query<{ waits: boolean }>(
+        "select wait_event in ('WalSenderMain', 'WalSenderWriteData', 'WalSenderWaitForWal') as waits from pg_stat_activity where backend_type = 'walsender'",
+      );
+      return row?.waits;
+    });
+    expect(early).toBe(0);
+    expect(frames).toBeLessThan(2_000);
+    connection.stream.resume();
+    await waitFor(() => frames >= 2_000);
+  });
+
+  it('sends status updates, also while reading is paused', async () => {
+    const { client, source } = await session();
+    await stream(client);
+    const connection = rawConnection(client);
+    connection.stream.pause();
+    await source.query("insert into t values (1, 'a')");
+    const lsn = await currentLsn(source);
+    const status = { write: lsn, flush: lsn, apply: lsn };
+    connection.sendCopyFromChunk(writeStatus(status, Date.now(), false));
+    await confirmedUpTo(suite.server, SLOT, lsn);
+  });
+
+  it('ends the copy in order: the query resolves and the session goes on', async () => {
+    const { client } = await session();
+    const { ended } = await stream(client);
+    rawConnection(client).endCopyFrom();
+    await ended;
+    const { rows } = await client.query<{ n: string }>('select 1::text as n');
+    expect(rows).toEqual([{ n: '1' }]);
+  });
+
+  it('rejects the query when the connection is lost, however it is lost', async () => {
+    const losses: ((client: Client) => Promise<void>)[] = [
+      async () =>
+        terminateBackend(suite.server, await walsenderPid(suite.server, SLOT)),
+      async (client) => destroySocket(client),
+    ];
+    for (const lose of losses) {
+      const { client, source } = await session();
+      const { ended } = await stream(client);
+      const end = new Promise((resolve) => client.once('end', resolve));
+      await lose(client);
+      await expect(ended).rejects.toBeInstanceOf(Error);
+      await end;
+      await source.close();
+    }
+  });
+
+  it('ends a connection attempt when the socket is destroyed', async () => {
+    const source = await suite.database();
+    const client = new pg.Client(source.connection);
+    client.on('error', () => {});
+    const connecting = client.connect();
+    destroySocket(client);
+    await expect(connecting).rejects.toBeInstanceOf(Error);
+  });
+
+  it('reports a notice with severity and SQLSTATE beside the stream', async () => {
+    const { client } = await session();
+    const notice = new Promise<unknown>((resolve) =>
+      client.on('notice', ({ code, severity }) => resolve([severity, code])),
+    );
+    await client.query(
+      "do $$ begin raise warning 'w' using errcode = '55000'; end $$",
+    );
+    expect(await notice).toEqual(['WARNING', '55000']);
+  });
+
+  it('has no read timeout once it is lifted', async () => {
+    const source = await suite.database();
+    const client = new pg.Client({ ...source.connection, query_timeout: 150 });
+    client.on('error', () => {});
+    onTestFinished(() => client.end());
+    await client.connect();
+    await expect(client.query('select pg_sleep(1)')).rejects.toThrow(
+      /timeout/i,
+    );
+
+    const lifted = new pg.Client({ ...source.connection, query_timeout: 150 });
+    liftReadTimeout(lifted);
+    lifted.on('error', () => {});
+    onTestFinished(() => lifted.end());
+    await lifted.connect();
+    await lifted.query('select pg_sleep(0.4)');
+  });
+});
