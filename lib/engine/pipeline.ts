@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import type { Sink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
 import { formatLsn, type Lsn } from './model/lsn.js';
@@ -34,6 +34,8 @@ export class Pipeline {
   readonly #waiters = new PipelineWaiters();
   /** Tells whether the caller is inside a handler of this pipeline. */
   readonly #insideDelivery = new AsyncLocalStorage<true>();
+  /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
+  readonly #root = new AsyncResource('nestjs-replicant');
   #sink: Sink | null = null;
   #state: PipelineState = 'idle';
   #reason: string | null = null;
@@ -125,9 +127,11 @@ export class Pipeline {
     this.#loop = loop;
     this.#halt = null;
     this.#enter('connecting', null);
-    void loop.run().then((end) => {
-      if (end !== 'stopped') this.#ended(loop, end);
-    });
+    void this.#root
+      .runInAsyncScope(() => loop.run())
+      .then((end) => {
+        if (end !== 'stopped') this.#ended(loop, end);
+      });
   }
 
   /**

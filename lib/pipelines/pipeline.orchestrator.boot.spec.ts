@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   Catch,
   Injectable,
@@ -126,19 +125,6 @@ describe('start', () => {
     const app = await compile(stub);
     await expect(app.init()).rejects.toThrow('publication/missing');
     expect(stub.calls).toEqual(['attach', 'start', 'whenStreaming', 'stop']);
-  });
-
-  it('keeps the context of whoever starts the application out of the pipeline', async () => {
-    const requests = new AsyncLocalStorage<string>();
-    const stub = new StubPipeline('default');
-    let seen: string | undefined = 'not started';
-    stub.onStart = () => {
-      seen = requests.getStore();
-    };
-    const app = await compile(stub);
-    await requests.run('of a request', () => app.init());
-    expect(seen).toBeUndefined();
-    await app.close();
   });
 });
 

@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import {
   Injectable,
   Logger,
@@ -20,8 +19,6 @@ export class PipelineOrchestrator
     BeforeApplicationShutdown,
     OnApplicationShutdown
 {
-  // Pipelines run in the context in which the application was created, never in that of a request.
-  readonly #root = new AsyncResource('nestjs-replicant');
   readonly #logger = new Logger('Replicant');
   readonly #hint = new ShutdownHint(this.#logger);
 
@@ -40,9 +37,7 @@ export class PipelineOrchestrator
     const pipelines = this.registry.all();
     this.#hint.watch(pipelines);
     const starting = pipelines.filter(({ options }) => options.autoStart);
-    this.#root.runInAsyncScope(() => {
-      for (const pipeline of starting) pipeline.start();
-    });
+    for (const pipeline of starting) pipeline.start();
     const awaited = starting.filter(
       ({ options }) => options.startup === 'wait',
     );
