@@ -1,0 +1,90 @@
+import { expect, it } from 'vitest';
+import { capture, inserted } from './support/capture.js';
+import { range } from './support/copy.js';
+import { lifeline } from './support/killed-client.js';
+import { confirmedUpTo, readSlot } from './support/logical-slot.js';
+import { present } from './support/present.js';
+import { sourceAndTarget, writeNoise } from './support/source-and-target.js';
+import { recordStatusUpdates } from './support/status-tap.js';
+import { useServer } from './support/suite.js';
+import type { TestDatabase } from './support/test-database.js';
+import { parseLsn } from '../lib/engine/model/lsn.js';
+import { waitFor } from './support/wait-for.js';
+
+const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
+
+async function confirmed(source: TestDatabase): Promise<bigint> {
+  const slot = await readSlot(source, `slot_${source.name}`);
+  return slot?.confirmedFlushLsn ?? 0n;
+}
+
+async function stored(target: TestDatabase): Promise<bigint> {
+  const [row] = await target.query<{ lsn: string }>(
+    'select confirmed_lsn::text as lsn from replicant_checkpoints',
+  );
+  return parseLsn(row?.lsn ?? '') ?? 0n;
+}
+
+it('waits with the confirmation of an idle position until the store has taken it', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const line = await lifeline(source);
+  const updates = recordStatusUpdates(line.proxy);
+  const { pipeline } = capture(source, {
+    target,
+    connection: line.connection,
+  });
+  pipeline.start();
+  await pipeline.caughtUp();
+  const blocker = await target.connect();
+  await blocker.query(
+    'begin; lock table replicant_checkpoints in exclusive mode',
+  );
+  const before = await stored(target);
+  const noiseEnd = await writeNoise(source);
+  const seen = updates.length;
+  await waitFor(
+    () =>
+      updates.length >= seen + 3 && present(updates.at(-1)).written >= noiseEnd,
+    { message: 'status updates beyond the noise' },
+  );
+  expect(await confirmed(source)).toBeLessThanOrEqual(before);
+  expect(await stored(target)).toBe(before);
+  await blocker.query('commit');
+  await confirmedUpTo(source, `slot_${source.name}`, noiseEnd);
+  expect(await stored(target)).toBeGreaterThanOrEqual(noiseEnd);
+});
+
+it('never lets the slot pass the stored position, under load and idle', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const { pipeline, applied } = capture(source, { target });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  const written = new AbortController();
+  const seen = new Set<bigint>();
+  const sample = async (): Promise<void> => {
+    while (!written.signal.aborted) {
+      // The slot first: what it has passed must have been stored by then.
+      const slot = await confirmed(source);
+      expect(slot).toBeLessThanOrEqual(await stored(target));
+      seen.add(slot);
+    }
+  };
+  const work = async (): Promise<void> => {
+    try {
+      for (const id of range(1, 150)) {
+        await source.query('insert into t values ($1)', [id]);
+        if (id % 50 === 0) await writeNoise(source, 500);
+      }
+      await confirmedUpTo(
+        source,
+        `slot_${source.name}`,
+        await writeNoise(source, 500),
+      );
+    } finally {
+      written.abort();
+    }
+  };
+  await Promise.all([sample(), work()]);
+  expect(seen.size).toBeGreaterThan(5);
+  expect(inserted(applied, 'id')).toEqual(range(1, 150));
+});
