@@ -29,7 +29,7 @@ describe('an application that is killed', () => {
     await mirrored.caughtUp();
     expect(await mirrored.faults()).toEqual(NO_FAULTS);
     expect((await countApplied(mirrored.target)).applied).toBe(3);
-    expect(second.said.filter((word) => word.startsWith('halted'))).toEqual([]);
+    expect(second.said).not.toContain('halted');
   });
 
   it('in the middle of the transaction of its sink repeats it whole', async () => {
@@ -67,6 +67,6 @@ describe('an application that is killed', () => {
     await mirrored.caughtUp();
     expect(await mirrored.faults()).toEqual(NO_FAULTS);
     expect((await countApplied(mirrored.target)).applied).toBe(2);
-    expect(second.said.filter((word) => word.startsWith('halted'))).toEqual([]);
+    expect(second.said).not.toContain('halted');
   });
 });

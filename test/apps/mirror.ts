@@ -41,6 +41,6 @@ process.once('disconnect', () => process.exit(1));
 process.channel?.unref();
 
 const pipeline = application.get<Pipeline>(getPipelineToken());
-pipeline.on('halt', ({ halt }) => say(`halted ${halt.code}`));
+pipeline.on('halt', () => say('halted'));
 await pipeline.whenStreaming();
 say('streaming');

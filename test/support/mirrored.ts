@@ -3,14 +3,17 @@ import {
   countApplied,
   type Difference,
 } from './compare-tables.js';
-import { confirmedUpTo, currentLsn } from './logical-slot.js';
+import { currentLsn, readSlot } from './logical-slot.js';
 import { CREATE_LEDGER } from './mirror.js';
 import type { SuiteServer } from './suite.js';
 import { TestApplication } from './test-application.js';
 import type { TestDatabase } from './test-database.js';
+import { waitFor } from './wait-for.js';
 
 /** A source, the database that mirrors it, and the application that does so. */
 export class Mirrored {
+  #application: TestApplication | null = null;
+
   private constructor(
     readonly source: TestDatabase,
     readonly target: TestDatabase,
@@ -31,12 +34,13 @@ export class Mirrored {
 
   /** Starts the application; it does not wait for its pipeline. */
   start(env: Readonly<Record<string, string>> = {}): TestApplication {
-    return TestApplication.start('mirror', {
+    this.#application = TestApplication.start('mirror', {
       SOURCE_URL: this.source.url,
       TARGET_URL: this.target.url,
       SLOT: this.slotName,
       ...env,
     });
+    return this.#application;
   }
 
   /** Starts the application and waits until it streams. */
@@ -51,7 +55,14 @@ export class Mirrored {
   /** Waits until everything that the source has committed is confirmed. */
   async caughtUp(timeout = 20_000): Promise<void> {
     const end = await currentLsn(this.source);
-    await confirmedUpTo(this.source, this.slotName, end, { timeout });
+    await waitFor(
+      async () => {
+        this.#application?.refuseHalt();
+        const slot = await readSlot(this.source, this.slotName);
+        return (slot?.confirmedFlushLsn ?? 0n) >= end;
+      },
+      { timeout, message: 'the mirror to catch up' },
+    );
   }
 
   /** What is wrong with the mirror. */

@@ -16,9 +16,13 @@ export class TestApplication {
   #end: ProcessEnd | null = null;
 
   private constructor(private readonly child: ChildProcess) {
-    child.on('message', (word) => this.#said.push(String(word)));
-    child.stdout?.on('data', (text: Buffer) => (this.#output += text));
-    child.stderr?.on('data', (text: Buffer) => (this.#output += text));
+    child.on('message', (word) => {
+      if (typeof word === 'string') this.#said.push(word);
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8');
+      stream?.on('data', (text: string) => (this.#output += text));
+    }
     child.once('exit', (code, signal) => (this.#end = { code, signal }));
   }
 
@@ -55,6 +59,7 @@ export class TestApplication {
     await waitFor(
       () => {
         if (this.#said.includes(word)) return true;
+        this.refuseHalt();
         if (this.#end !== null)
           throw new Error(`The application ended:\n${this.#output}`);
         return false;
@@ -65,6 +70,12 @@ export class TestApplication {
         ...options,
       },
     );
+  }
+
+  /** @throws when its pipeline has halted */
+  refuseHalt(): void {
+    if (this.#said.includes('halted'))
+      throw new Error(`The pipeline halted:\n${this.#output}`);
   }
 
   /** Waits until its output contains a text. */
