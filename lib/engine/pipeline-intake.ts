@@ -90,17 +90,16 @@ export class PipelineIntake {
 
   #decode(chunk: Buffer, payload: Buffer): void {
     const decoded = this.#decoder.decode(payload);
-    switch (decoded.kind) {
-      case 'fault':
-        return this.#fail(
-          new HaltError(decoded.code, { detail: decoded.detail }),
-        );
-      case 'types-needed':
-        this.#backlog = [Buffer.from(chunk)];
-        return void this.#learn(decoded.oids);
-      case 'begin':
-        this.#ports.positions.begin();
+    if (decoded.kind === 'fault') {
+      this.#fail(new HaltError(decoded.code, { detail: decoded.detail }));
+      return;
     }
+    if (decoded.kind === 'types-needed') {
+      this.#backlog = [Buffer.from(chunk)];
+      void this.#learn(decoded.oids);
+      return;
+    }
+    if (decoded.kind === 'begin') this.#ports.positions.begin();
     const assembled = this.#assembler?.accept(decoded, payload.length) ?? null;
     if (assembled !== null) this.#pass(assembled);
   }

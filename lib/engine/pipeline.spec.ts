@@ -93,9 +93,9 @@ describe('Pipeline', () => {
     pipeline.on('state', () => {
       throw new Error('of a listener');
     });
-    pipeline.on('state', async () => {
-      throw new Error('of an async listener');
-    });
+    const rejecting = (): unknown =>
+      Promise.reject(new Error('of an async listener'));
+    pipeline.on('state', rejecting);
     pipeline.on('state', ({ to }) => states.push(to));
     pipeline.start();
     await pipeline.stop();

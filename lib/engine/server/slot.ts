@@ -39,8 +39,13 @@ export async function readSlot(
   );
   const text = rows[0]?.['slot'];
   if (text === undefined || text === null) return null;
-  const row: SlotRow = JSON.parse(text);
-  return row;
+  const row: unknown = JSON.parse(text);
+  return isSlotRow(row) ? row : null;
+}
+
+/** The view's columns are what they are: only that it is a row has to be seen. */
+function isSlotRow(value: unknown): value is SlotRow {
+  return typeof value === 'object' && value !== null && 'slot_type' in value;
 }
 
 /** Decides, without I/O, what a slot is good for in this database with this output plugin. */

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import type { PipelineOptions } from './pipeline-options.js';
+import { resolveOptions } from './resolve-options.js';
+
+const LEAST: PipelineOptions = {
+  connection: 'postgresql://db/shop',
+  slotName: 'orders',
+  publication: 'p',
+};
+
+/** Options as a program without types would pass them. */
+function untyped(options: object): PipelineOptions {
+  return { ...LEAST, ...options };
+}
+
+describe('resolveOptions', () => {
+  it('fills in the defaults', () => {
+    expect(resolveOptions(LEAST)).toEqual({
+      connection: 'postgresql://db/shop',
+      slotName: 'orders',
+      publications: ['p'],
+      goForwardOnly: false,
+      types: 'exact',
+      maxInflightBytes: 16_777_216,
+      startup: 'background',
+      autoStart: true,
+      drainTimeout: 10_000,
+      around: null,
+    });
+  });
+
+  it('keeps what is given', () => {
+    const around = async (): Promise<void> => {};
+    const types = { getTypeParser: () => String };
+    const connection = (): string => 'postgresql://db/shop';
+    const given = resolveOptions({
+      connection,
+      slotName: '1',
+      publication: ['p', 'Größe'],
+      goForwardOnly: true,
+      types,
+      maxInflightBytes: 1,
+      startup: 'wait',
+      autoStart: false,
+      drainTimeout: 1,
+      around,
+    });
+    expect(given).toEqual({
+      connection,
+      slotName: '1',
+      publications: ['p', 'Größe'],
+      goForwardOnly: true,
+      types,
+      maxInflightBytes: 1,
+      startup: 'wait',
+      autoStart: false,
+      drainTimeout: 1,
+      around,
+    });
+  });
+
+  it.each([
+    ['connection', undefined],
+    ['connection', ''],
+    ['connection', {}],
+    ['connection', 5],
+    ['slotName', undefined],
+    ['slotName', 'My-Slot'],
+    ['slotName', 'x" --'],
+    ['slotName', 'a\n'],
+    ['slotName', 's'.repeat(64)],
+    ['publication', undefined],
+    ['publication', ''],
+    ['publication', []],
+    ['publication', ['p', '']],
+    ['publication', ['p', 5]],
+    ['publication', ['p', 'p']],
+    ['publication', 'x'.repeat(64)],
+    ['goForwardOnly', 'true'],
+    ['goForwardOnly', 1],
+    ['types', 'Exact'],
+    ['types', {}],
+    ['maxInflightBytes', 0],
+    ['maxInflightBytes', 1.5],
+    ['maxInflightBytes', Number.POSITIVE_INFINITY],
+    ['maxInflightBytes', '1'],
+    ['startup', 'later'],
+    ['autoStart', null],
+    ['drainTimeout', -1],
+    ['around', {}],
+    ['slotname', 'orders'],
+  ])('refuses %s: %j, naming the option', (option, value) => {
+    const refused = (): unknown => resolveOptions(untyped({ [option]: value }));
+    expect(refused).toThrow(
+      expect.objectContaining({ name: 'ReplicantConfigError', option }),
+    );
+  });
+
+  it('refuses options that are no object', () => {
+    const refused = (): unknown => Reflect.apply(resolveOptions, null, [null]);
+    expect(refused).toThrow('must be an object');
+  });
+
+  it('does not repeat an unknown option that is no name', () => {
+    expect(() => resolveOptions(untyped({ 'pass word!': 1 }))).toThrow(
+      'Option (unnamed): is not known',
+    );
+  });
+
+  it('never repeats a value', () => {
+    for (const option of ['connection', 'slotName', 'publication', 'types']) {
+      const secret = option === 'connection' ? [] : 'the Secret!\0';
+      const refused = (): unknown =>
+        resolveOptions(untyped({ [option]: secret }));
+      expect(refused).toThrow(option);
+      expect(refused).not.toThrow('Secret');
+    }
+  });
+
+  it('names the first option that cannot work', () => {
+    expect(() =>
+      resolveOptions(untyped({ drainTimeout: 0, slotName: '' })),
+    ).toThrow('Option slotName');
+  });
+});
