@@ -6,7 +6,7 @@ import { Writer } from './writer/writer.js';
 
 const STATUS_INTERVAL_MS = 1_000;
 /** Each of the writer's connections waits this long before a transaction. */
-const PAUSE_MS = 15;
+const PAUSE_MS = 25;
 
 /** Copies a shop that is always busy, and shows how it goes, until it is told to stop. */
 export async function runLive(
@@ -24,9 +24,15 @@ export async function runLive(
     await application.ready();
     print(environment, application);
     const writing = writer.write(Number.MAX_SAFE_INTEGER);
-    await Promise.race([writing, showProgress(environment, application, stop)]);
-    writer.stop();
-    await writing;
+    try {
+      await Promise.race([
+        writing,
+        showProgress(environment, application, stop),
+      ]);
+    } finally {
+      writer.stop();
+      await Promise.allSettled([writing]);
+    }
   } finally {
     await application.stop();
   }

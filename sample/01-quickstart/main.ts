@@ -19,6 +19,9 @@ try {
   } else {
     await runLive(environment, interruption.signal);
   }
+} catch (error) {
+  process.exitCode = 1;
+  console.error(interruption.signal.aborted ? 'Interrupted.' : error);
 } finally {
   await environment.remove();
 }

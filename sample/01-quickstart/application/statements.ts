@@ -1,6 +1,8 @@
 import type { QueryConfig } from 'pg';
 import { type Shop, TABLES } from '../schema.js';
 
+// A statement with a name is planned once for each connection.
+
 type Values = Readonly<Record<string, unknown>>;
 
 /** Inserts a row, or overwrites the one that has its key. */
@@ -9,6 +11,7 @@ export function insertRow(relation: keyof Shop, record: Values): QueryConfig {
   const places = columns.map((_, index) => `$${index + 1}`);
   const overwrite = columns.map((column) => `${column} = EXCLUDED.${column}`);
   return {
+    name: `insert ${name}`,
     text: `INSERT INTO ${name} (${columns.join(', ')}) VALUES (${places.join(', ')})
       ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${overwrite.join(', ')}`,
     values: columns.map((column) => record[column]),
@@ -27,6 +30,7 @@ export function updateRow(
     (column, index) => `${column} = $${index + 1}`,
   );
   return {
+    name: `update ${name} ${present.join()}`,
     text: `UPDATE ${name} SET ${assignments.join(', ')} WHERE ${matching(key, present.length)}`,
     values: [
       ...present.map((column) => record[column]),
@@ -39,6 +43,7 @@ export function updateRow(
 export function deleteRow(relation: keyof Shop, oldKey: Values): QueryConfig {
   const { name, key } = TABLES[relation];
   return {
+    name: `delete ${name}`,
     text: `DELETE FROM ${name} WHERE ${matching(key, 0)}`,
     values: key.map((column) => oldKey[column]),
   };

@@ -59,7 +59,7 @@ export class Lane {
       statements.push('ROLLBACK TO SAVEPOINT attempt');
       this.#state = before;
     }
-    for (let steps = 1 + this.#random.below(3); steps > 0; steps--) {
+    for (let steps = 1 + this.#random.below(2); steps > 0; steps--) {
       statements.push(...this.#step());
     }
     return statements;
@@ -113,7 +113,7 @@ export class Lane {
 
   #insertOrder(order: Order): string[] {
     order.lines = [];
-    const lines = Array.from({ length: 1 + this.#random.below(4) }, () =>
+    const lines = Array.from({ length: 1 + this.#random.below(3) }, () =>
       this.#newLine(order),
     );
     return [

@@ -77,6 +77,8 @@ export class Writer {
 
   async #connected(work: (client: Client) => Promise<void>): Promise<void> {
     const client = new Client(this.#options.connection);
+    // A connection that breaks rejects its query.
+    client.on('error', () => {});
     await client.connect();
     try {
       await work(client);
