@@ -140,8 +140,10 @@ export class Pipeline {
    */
   async stop(): Promise<void> {
     this.#startAgain = false;
-    if (this.#loop === null) return;
-    this.#stopping ??= this.#stop(this.#loop);
+    const loop = this.#loop;
+    if (loop === null) return;
+    // The last store of positions must not join a transaction of the caller's context.
+    this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
     if (this.#insideDelivery.getStore() !== true) await this.#stopping;
   }
 
