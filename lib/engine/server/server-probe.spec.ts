@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { HaltError } from '../model/halt.js';
+import { probeServer } from './server-probe.js';
+import type { CommandSession, TextRow } from './session.js';
+
+/** A session whose server answers everything with the same rows. */
+function answering(rows: readonly TextRow[]): CommandSession {
+  return { query: async () => rows, queryPatiently: async () => rows };
+}
+
+async function haltOf(rows: readonly TextRow[]): Promise<unknown> {
+  try {
+    await probeServer(answering(rows));
+    return null;
+  } catch (error) {
+    return error instanceof HaltError ? error.halt : error;
+  }
+}
+
+describe('the probe of the server', () => {
+  it.each([
+    [
+      { version: '149999', wal_sender_timeout: '60000' },
+      "the server's version is 149999",
+    ],
+    [
+      { version: '140022', wal_sender_timeout: '60000' },
+      "the server's version is 140022",
+    ],
+    [
+      { version: '90624', wal_sender_timeout: '60000' },
+      "the server's version is 90624",
+    ],
+    [
+      { version: 'PostgreSQL 18', wal_sender_timeout: '0' },
+      'the server does not tell its version',
+    ],
+    [
+      { version: null, wal_sender_timeout: '0' },
+      'the server does not tell its version',
+    ],
+  ])('refuses %o as too old', async (row, detail) => {
+    expect(await haltOf([row])).toMatchObject({
+      code: 'config/server_too_old',
+      detail: detail,
+    });
+  });
+
+  it('refuses a server without an answer', async () => {
+    expect(await haltOf([])).toMatchObject({ code: 'config/server_too_old' });
+  });
+
+  it.each([
+    ['150000', '60000', 150_000, 60_000],
+    ['180004', '0', 180_004, 0],
+  ])(
+    'takes version %s with a timeout of %s',
+    async (version, timeout, number, milliseconds) => {
+      const session = answering([{ version, wal_sender_timeout: timeout }]);
+      expect(await probeServer(session)).toEqual({
+        version: number,
+        walSenderTimeoutMs: milliseconds,
+      });
+    },
+  );
+
+  it('takes the default for a timeout that the server does not tell', async () => {
+    const session = answering([
+      { version: '180004', wal_sender_timeout: null },
+    ]);
+    expect(await probeServer(session)).toMatchObject({
+      walSenderTimeoutMs: 60_000,
+    });
+  });
+});

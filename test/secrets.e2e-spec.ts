@@ -1,0 +1,261 @@
+import { inspect } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { HaltError } from '../lib/engine/model/halt.js';
+import type { Pipeline } from '../lib/engine/pipeline.js';
+import { capture } from './support/capture.js';
+import { haltedFor } from './support/halted.js';
+import { present } from './support/present.js';
+import { sourceAndTarget } from './support/source-and-target.js';
+import { useServer } from './support/suite.js';
+import { waitFor } from './support/wait-for.js';
+
+const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
+
+const SECRET = 'hunter2_planted';
+
+/** An error as careless drivers and sinks make them: every part that could be printed holds the secret. */
+class CarelessError extends Error {
+  override readonly name = `Error ${SECRET}`;
+  readonly code = SECRET;
+  readonly detail = `Key (email)=(${SECRET}) already exists.`;
+  readonly parameters = [SECRET];
+
+  constructor() {
+    super(`could not write ${SECRET}`, { cause: new Error(SECRET) });
+  }
+
+  get [Symbol.toStringTag](): string {
+    return SECRET;
+  }
+
+  [inspect.custom](): string {
+    return SECRET;
+  }
+
+  toJSON(): unknown {
+    return { email: SECRET };
+  }
+}
+
+/** Every way in which a value ends up in a log. */
+function printed(value: unknown): string {
+  const parts = [
+    inspect(value, { depth: 20, showHidden: true, getters: true }),
+    inspect(value),
+    String(value),
+    JSON.stringify(value, bigintAsText) ?? '',
+  ];
+  if (value instanceof Error) {
+    parts.push(value.message, value.stack ?? '', printed(value.cause));
+    parts.push(JSON.stringify(value, Object.getOwnPropertyNames(value)));
+  }
+  return parts.join('\n');
+}
+
+function bigintAsText(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value;
+}
+
+/** Collects all that a pipeline tells. */
+function everythingSaid(pipeline: Pipeline): unknown[] {
+  const said: unknown[] = [];
+  const keep = (event: unknown): void => {
+    said.push(event, pipeline.status(), pipeline.reason);
+  };
+  pipeline.on('state', keep);
+  pipeline.on('halt', keep);
+  pipeline.on('reconnect', keep);
+  pipeline.on('delivered', keep);
+  pipeline.on('warning', keep);
+  const warned = (warning: Error): void => {
+    said.push(warning);
+  };
+  process.on('warning', warned);
+  onTestFinished(() => {
+    process.off('warning', warned);
+  });
+  return said;
+}
+
+async function errorOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('It was expected to fail.');
+}
+
+function expectNoSecret(said: readonly unknown[]): void {
+  expect(said.length).toBeGreaterThan(0);
+  for (const one of said) expect(printed(one)).not.toContain(SECRET);
+}
+
+describe('no surface prints a secret', () => {
+  it('of a row or of the error of a sink, which stays reachable', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const failure = new CarelessError();
+    const { pipeline } = capture(source, {
+      target,
+      async apply() {
+        throw failure;
+      },
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    const waiting = errorOf(pipeline.caughtUp(0xffff_ffff_ffffn));
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    expect(halt.sinkError()).toBe(failure);
+    const errors = [await waiting, await errorOf(pipeline.whenStreaming())];
+    expect(errors[0]).toBeInstanceOf(HaltError);
+    expectNoSecret([halt, ...errors, ...said]);
+  });
+
+  it('of an error that a database returned, though it quotes the row', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    await target.query('create table users(email text primary key)');
+    await target.query('insert into users values ($1)', [SECRET]);
+    const { pipeline } = capture(source, {
+      target,
+      async apply() {
+        await target.query('insert into users values ($1)', [SECRET]);
+      },
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    expect(inspect(halt.sinkError())).toContain(SECRET);
+    expect(halt.detail).toContain('23505');
+    expectNoSecret([halt, new HaltError(halt), ...said]);
+  });
+
+  it('of a transaction that is too large, or of an option around that fails', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline, applied } = capture(source, {
+      target,
+      maxInflightBytes: 64 * 1024,
+      async around(_, next) {
+        await next();
+        throw new CarelessError();
+      },
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    await waitFor(() => applied.length === 1);
+    await source.query('insert into t values (2, repeat($1, 10000))', [SECRET]);
+    const halt = await haltedFor(pipeline, 'transaction_too_large');
+    expectNoSecret([halt, new HaltError(halt), ...said]);
+  });
+
+  it('of parsers that throw', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = capture(source, {
+      target,
+      types: {
+        getTypeParser: () => () => {
+          throw new CarelessError();
+        },
+      },
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    const halt = await haltedFor(pipeline, 'decode_failure');
+    expectNoSecret([halt, new HaltError(halt), ...said]);
+  });
+
+  it('of a checkpoint that cannot be read or stored', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = capture(source, {
+      target,
+      checkpoint: {
+        kind: 'reader',
+        async read() {
+          throw new CarelessError();
+        },
+      },
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await waitFor(() => pipeline.status().attempt >= 2);
+    expectNoSecret([pipeline.status(), ...said]);
+  });
+
+  it.each([
+    [
+      'a wrong password',
+      (url: URL) => {
+        url.password = SECRET;
+        return url.href;
+      },
+    ],
+    [
+      'a connection string that is none',
+      () => `postgres://user:${SECRET}@host:port/${SECRET}`,
+    ],
+    [
+      'a function that fails',
+      () => () => {
+        throw new CarelessError();
+      },
+    ],
+    [
+      'a host that nobody knows',
+      () => `postgres://user:${SECRET}@${SECRET.replace('_', '-')}.invalid/db`,
+    ],
+  ])('of %s', async (_, connection) => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = capture(source, {
+      target,
+      connection: connection(new URL(source.url)),
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    const waiting = errorOf(pipeline.whenStreaming());
+    await waitFor(
+      () => pipeline.halt !== null || pipeline.status().attempt >= 1,
+    );
+    const asked = await errorOf(pipeline.caughtUp());
+    await pipeline.stop();
+    const dropped = await errorOf(pipeline.dropSlot());
+    expectNoSecret([
+      asked,
+      dropped,
+      await waiting,
+      pipeline.halt,
+      pipeline.status(),
+      ...said,
+    ]);
+  });
+
+  it('of options that cannot work', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    for (const options of [
+      { slotName: `Ä ${SECRET}` },
+      { publication: [`\0${SECRET}`] },
+      { [`${SECRET} `]: 1 },
+    ]) {
+      const build = async (): Promise<unknown> =>
+        capture(source, { target, ...options });
+      expectNoSecret([await errorOf(build())]);
+    }
+  });
+});
+
+it('planted secrets would be seen', () => {
+  const failure = new CarelessError();
+  for (const leaky of [
+    failure,
+    new Error('x', { cause: failure }),
+    { reason: failure.message },
+    present(failure.parameters[0]),
+  ])
+    expect(printed(leaky)).toContain(SECRET);
+});
