@@ -59,17 +59,9 @@ async function boot(
   target: TestDatabase,
 ): Promise<{ registry: ReplicantRegistry; close: () => Promise<void> }> {
   @ReplicantSink('orders')
-  class OrdersSink extends LedgerSink {
-    constructor(own: Target) {
-      super(own);
-    }
-  }
+  class OrdersSink extends LedgerSink {}
   @ReplicantSink(audit)
-  class AuditSink extends LedgerSink {
-    constructor(own: Target) {
-      super(own);
-    }
-  }
+  class AuditSink extends LedgerSink {}
   const targetProvider = {
     provide: Target,
     useValue: new Target(target),
