@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { formatLsn } from '../lib/engine/model/lsn.js';
 import { PipelineStateError } from '../lib/engine/pipeline.js';
 import { capture, inserted } from './support/capture.js';
 import { freePort } from './support/free-port.js';
@@ -102,7 +103,7 @@ describe('stopping a pipeline', () => {
     await waitFor(async () => {
       const [row] = await suite.server.query<{ sent: boolean }>(
         'select bool_and(sent_lsn >= $1::text::pg_lsn) as sent from pg_stat_replication',
-        [lsnText(beyond)],
+        [formatLsn(beyond)],
       );
       return row?.sent;
     });
@@ -131,23 +132,16 @@ describe('stopping a pipeline', () => {
 
   it('ends at once while it connects to a server that accepts and never answers, and leaves nothing open (F04, F07)', async () => {
     const { source, target } = await databases();
-    await target.query('select 1');
-    const sockets: Socket[] = [];
-    const silent = createServer((socket) => sockets.push(socket));
-    const port = await freePort();
-    await once(silent.listen(port, '127.0.0.1'), 'listening');
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy();
-      silent.close();
-    });
+    const { port, sockets } = await silentServer();
     const { pipeline } = capture(source, {
       target,
       connection: { ...source.connection, port },
     });
     pipeline.start();
     await waitFor(() => sockets.length === 1);
-    const closed = once(sockets[0] ?? silent, 'close');
-    sockets[0]?.resume();
+    const [socket] = sockets;
+    const closed = new Promise((resolve) => socket?.once('close', resolve));
+    socket?.resume();
     const began = performance.now();
     await pipeline.stop();
     expect(performance.now() - began).toBeLessThan(1_000);
@@ -274,6 +268,40 @@ describe('stopping a pipeline', () => {
     expect(inserted(applied, 'id')).toEqual([1, 2]);
   });
 
+  it('leaves no timer and no socket behind, whatever it was doing (F07)', async () => {
+    const { source } = await databases();
+    const writer = await source.connect();
+    const read = async (): Promise<null> => null;
+    const checkpoint = { kind: 'reader', read } as const;
+    const { pipeline, applied } = capture(source, {
+      target: source,
+      checkpoint,
+    });
+    const silent = await silentServer();
+    const before = await openResources();
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await writer.query('insert into t values (1)');
+    await waitFor(() => applied.length === 1);
+    await pipeline.stop();
+    expect(await openResources()).toEqual(before);
+
+    for (const port of [await freePort(), silent.port]) {
+      const connecting = capture(source, {
+        target: source,
+        checkpoint,
+        connection: { ...source.connection, port },
+      }).pipeline;
+      connecting.start();
+      await waitFor(
+        () => connecting.status().attempt === 1 || silent.sockets.length === 1,
+      );
+      await connecting.stop();
+      for (const socket of silent.sockets.splice(0)) socket.destroy();
+      expect(await openResources()).toEqual(before);
+    }
+  });
+
   it('reports nothing unusual when it is asked to stop (F06)', async () => {
     const { source, target } = await databases();
     const { pipeline } = capture(source, { target });
@@ -367,6 +395,24 @@ describe('starting again', () => {
   });
 });
 
-function lsnText(lsn: bigint): string {
-  return `${(lsn >> 32n).toString(16)}/${(lsn & 0xffff_ffffn).toString(16)}`;
+/** A server that accepts and never answers. */
+async function silentServer(): Promise<{ port: number; sockets: Socket[] }> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket));
+  const port = await freePort();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { port, sockets };
+}
+
+/** What keeps this process alive, once what was closed has been reaped. */
+async function openResources(): Promise<string[]> {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return process
+    .getActiveResourcesInfo()
+    .filter((name) => name === 'TCPSocketWrap' || name === 'Timeout')
+    .toSorted();
 }
