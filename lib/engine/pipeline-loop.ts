@@ -150,10 +150,10 @@ export class PipelineLoop {
   /** Waits for the work, whatever its outcome, or until the loop is stopped. */
   async #unlessStopped(work: Promise<unknown>): Promise<void> {
     const { signal } = this.#abort;
-    if (signal.aborted) return;
     const stopped = deferred<void>();
     const stop = (): void => stopped.resolve();
     signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
     await Promise.race([work, stopped.promise]).catch(() => {});
     signal.removeEventListener('abort', stop);
   }

@@ -87,6 +87,24 @@ describe('Pipeline', () => {
     await expect(pipeline.caughtUp()).rejects.toThrow('does not run');
   });
 
+  it('can be stopped by whoever hears that it reconnects', async () => {
+    const pipeline = pipelineTo(NOWHERE);
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    let stopped: Promise<void> | null = null;
+    pipeline.on('reconnect', () => {
+      stopped = pipeline.stop();
+    });
+    pipeline.start();
+    await waitFor(() => stopped !== null);
+    await stopped;
+    await waitFor(() => pipeline.state === 'stopped');
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+
   it('outlives a listener that throws or rejects', async () => {
     const pipeline = pipelineTo(NOWHERE);
     const states: string[] = [];

@@ -10,7 +10,7 @@ export const HALTS = {
   'session_identity/rejected':
     'Connect to PostgreSQL itself, not through a pooler, with a role that has REPLICATION.',
   'publication/missing':
-    'Create the publication, or correct the option publication; then start the pipeline again.',
+    'Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, load the sink anew from the source and remove its checkpoint.',
   'preflight/self_feeding':
     'Leave the checkpoint table out of the publication: publish the tables by name instead.',
   'slot/not_usable':
