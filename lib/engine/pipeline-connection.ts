@@ -106,8 +106,15 @@ export class PipelineConnection {
     });
   }
 
-  /** Connects, runs the chain, starts the stream and reads the checkpoint again. */
-  static async open(subject: ConnectionSubject): Promise<PipelineConnection> {
+  /**
+   * Connects, runs the chain, starts the stream and reads the checkpoint again.
+   *
+   * @param accepted called when the server has accepted START_REPLICATION: errors are those of the stream from then on
+   */
+  static async open(
+    subject: ConnectionSubject,
+    accepted: () => void,
+  ): Promise<PipelineConnection> {
     const session = await ReplicationSession.open(subject.target);
     const { signal } = subject.target;
     const cut = (): void => session.destroy();
@@ -120,7 +127,7 @@ export class PipelineConnection {
         checkpoint: subject.sink.checkpoint,
       });
       const connection = new PipelineConnection(subject, session, plan);
-      await connection.#start();
+      await connection.#start(accepted);
       return connection;
     } catch (error) {
       session.destroy();
@@ -213,7 +220,7 @@ export class PipelineConnection {
     await this.#session.finish(Math.min(FINISH_TIMEOUT_MS, timeoutMs));
   }
 
-  async #start(): Promise<void> {
+  async #start(accepted: () => void): Promise<void> {
     const { sink } = this.#subject;
     try {
       await this.#session.startStreaming(
@@ -223,6 +230,7 @@ export class PipelineConnection {
           notice: (notice) => this.#notice(notice),
         },
         () => {
+          accepted();
           this.#gate.hold('starting');
           this.#feedback.start();
         },
@@ -244,6 +252,17 @@ export class PipelineConnection {
     this.#framesFlowed = true;
     this.#feedback.heard();
     this.#intake.take(chunk);
+    this.#holdWhenFull();
+  }
+
+  /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
+  #holdWhenFull(): void {
+    if (
+      this.#delivery.bytes > 0 &&
+      this.inflightBytes >= this.#subject.options.maxInflightBytes
+    ) {
+      this.#gate.hold('backpressure');
+    }
   }
 
   #notice({ severity, code }: ServerNotice): void {
@@ -274,12 +293,6 @@ export class PipelineConnection {
   #push(work: Work): void {
     this.positions.complete(work.end);
     this.#delivery.push(work);
-    if (
-      this.#delivery.bytes > 0 &&
-      this.inflightBytes >= this.#subject.options.maxInflightBytes
-    ) {
-      this.#gate.hold('backpressure');
-    }
   }
 
   async #deliver(transaction: Transaction): Promise<void> {

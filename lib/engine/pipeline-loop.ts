@@ -88,22 +88,21 @@ export class PipelineLoop {
     connection: PipelineConnection | null;
   }> {
     let connection: PipelineConnection | null = null;
+    let phase: Phase = 'connecting';
     try {
-      connection = await PipelineConnection.open(this.subject);
+      connection = await PipelineConnection.open(this.subject, () => {
+        phase = 'streaming';
+      });
       if (this.#stopping) {
         connection.abandon();
-        return { error: null, phase: 'connecting', connection };
+        return { error: null, phase, connection };
       }
       this.#connection = connection;
       this.ports.streaming(connection);
       connection.begin();
-      return { error: await connection.ended, phase: 'streaming', connection };
+      return { error: await connection.ended, phase, connection };
     } catch (error) {
-      return {
-        error,
-        phase: connection === null ? 'connecting' : 'streaming',
-        connection,
-      };
+      return { error, phase, connection };
     }
   }
 
