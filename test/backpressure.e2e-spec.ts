@@ -122,6 +122,40 @@ describe('a slow sink', () => {
     expect(states).toEqual([]);
   }, 60_000);
 
+  it('keeps a transaction that still arrives within the limit too', async () => {
+    const { source, target } = await databases();
+    const maxInflightBytes = 1_000_000;
+    const rowBytes = 20_000;
+    const release = deferred();
+    const { pipeline, applied } = capture(source, {
+      target,
+      maxInflightBytes,
+      apply: () => release.promise,
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    let most = 0;
+    // Two of them are more than the limit, one is not.
+    for (const first of [1, 31, 61, 91]) {
+      await source.query(
+        `insert into t select g, repeat('x', ${rowBytes})
+           from generate_series($1::int, $1::int + 29) g`,
+        [first],
+      );
+    }
+    await waitFor(() => {
+      most = Math.max(most, pipeline.status().inflightBytes);
+      return most >= maxInflightBytes;
+    });
+    await pause(200);
+    most = Math.max(most, pipeline.status().inflightBytes);
+    // One chunk of the socket (64 kB) may arrive above the limit, and a message that it completes.
+    expect(most).toBeLessThan(maxInflightBytes + 65_536 + rowBytes);
+    release.resolve();
+    await pipeline.caughtUp();
+    expect(inserted(applied, 'id')).toEqual(upTo(120));
+  });
+
   it('hears of a lost connection although it does not read, and gets everything once after release (D03)', async () => {
     const { source, target } = await databases();
     const maxInflightBytes = 64 * 1024;
