@@ -11,7 +11,7 @@ export const MIXED_TABLES = `
   alter table event replica identity full`;
 
 /** Between two transactions: a reader that is killed again and again has to keep up. */
-const PAUSE_MS = 5;
+const PAUSE_MS = 15;
 
 /** Statements of one transaction. Everything it writes depends on `n` alone, so that a run can be repeated. */
 function statements(n: number): readonly string[] {
