@@ -88,13 +88,22 @@ describe('timeouts of statements', () => {
     target: TestDatabase,
     connection: ConnectionOption,
   ): Promise<void> {
-    const { pipeline, applied } = capture(source, { target, connection });
+    const { pipeline, applied, checkpoints } = capture(source, {
+      target,
+      connection,
+    });
+    // The session waits for the sink before it streams.
+    const load = checkpoints.load.bind(checkpoints);
+    checkpoints.load = async () => {
+      await pause(QUIET_MS);
+      return load();
+    };
     let reconnects = 0;
     pipeline.on('reconnect', () => (reconnects += 1));
     pipeline.start();
     await pipeline.whenStreaming();
     const pid = await walsenderPid(suite.server, pipeline.options.slotName);
-    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    await pause(QUIET_MS);
     await source.query('insert into t values (1)');
     await pipeline.caughtUp();
     expect(inserted(applied, 'id')).toEqual([1]);
@@ -135,3 +144,7 @@ describe('timeouts of statements', () => {
     await streamsOn(source, target, { ...source.connection });
   });
 });
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
