@@ -4,7 +4,8 @@ import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { deferred, waitFor } from './support/wait-for.js';
 
-const suite = useServer({ settings: { wal_sender_timeout: '2s' } });
+/** With its usual patience: positions are stored every ten seconds, unless the server asks. */
+const suite = useServer();
 const other = useServer();
 
 async function sourceDatabase(): Promise<TestDatabase> {
