@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { SinkCheckpoint } from '../lib/engine/model/checkpoint.js';
 import { Pipeline } from '../lib/engine/pipeline.js';
 import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
 import { capture, inserted } from './support/capture.js';
@@ -137,39 +138,47 @@ describe('WAL that concerns no publication is released', () => {
   });
 });
 
-it('is not released while a transaction before it waits for the sink', async () => {
-  const { source, target } = await sourceAndTarget(suite);
-  const slotName = `slot_${source.name}`;
-  const gate = deferred();
-  const { pipeline, calls } = capture(source, {
-    target,
-    apply: () => gate.promise,
-  });
-  pipeline.start();
-  await pipeline.whenStreaming();
-  await source.query('insert into t values (1)');
-  await waitFor(() => calls.length === 1);
-  const end = await writeNoise(source);
-  const { commitLsn } = present(calls[0]);
-  await waitFor(
-    async () => {
-      const [sender] = await source.query<{ reached: boolean }>(
-        `select write_lsn >= $1::text::pg_lsn as reached from pg_stat_replication r
+it.each<[string, SinkCheckpoint | undefined]>([
+  ['a checkpoint table', undefined],
+  // Nothing is stored before it is confirmed: the positions alone hold the slot back.
+  ['a checkpoint method', { kind: 'reader', read: async () => null }],
+])(
+  'is not released while a transaction before it waits for the sink, with %s',
+  async (_, checkpoint) => {
+    const { source, target } = await sourceAndTarget(suite);
+    const slotName = `slot_${source.name}`;
+    const gate = deferred();
+    const { pipeline, calls } = capture(source, {
+      target,
+      apply: () => gate.promise,
+      ...(checkpoint === undefined ? {} : { checkpoint }),
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => calls.length === 1);
+    const end = await writeNoise(source);
+    const { commitLsn } = present(calls[0]);
+    await waitFor(
+      async () => {
+        const [sender] = await source.query<{ reached: boolean }>(
+          `select write_lsn >= $1::text::pg_lsn as reached from pg_stat_replication r
            join pg_replication_slots s on s.active_pid = r.pid where s.slot_name = $2`,
-        [
-          `${(end >> 32n).toString(16)}/${(end & 0xffff_ffffn).toString(16)}`,
-          slotName,
-        ],
-      );
-      return sender?.reached;
-    },
-    { message: 'the server to be told that the noise was received' },
-  );
-  const slot = await readSlot(source, slotName);
-  expect(slot?.confirmedFlushLsn).toBeLessThanOrEqual(commitLsn);
-  gate.resolve();
-  await confirmedUpTo(source, slotName, end);
-});
+          [
+            `${(end >> 32n).toString(16)}/${(end & 0xffff_ffffn).toString(16)}`,
+            slotName,
+          ],
+        );
+        return sender?.reached;
+      },
+      { message: 'the server to be told that the noise was received' },
+    );
+    const slot = await readSlot(source, slotName);
+    expect(slot?.confirmedFlushLsn).toBeLessThanOrEqual(commitLsn);
+    gate.resolve();
+    await confirmedUpTo(source, slotName, end);
+  },
+);
 
 it('an abandoned slot goes with dropSlot, which is refused while the pipeline runs (B06)', async () => {
   const { source, target } = await sourceAndTarget(suite);
