@@ -10,8 +10,8 @@ import { mirror } from '../support/mirror.js';
 import { say } from './settings.js';
 import { Target } from './target.module.js';
 
-/** Where `HOLD` may hold the sink: after its writes and before its COMMIT, or after that. */
-type Place = 'written' | 'committed';
+/** Where `HOLD` may hold the sink: before it asks for a connection, before its COMMIT, or after that. */
+type Place = 'received' | 'written' | 'committed';
 
 /** Mirrors the source, and says to the spec where it is. */
 @ReplicantSink()
@@ -25,6 +25,7 @@ export class MirrorSink {
 
   @OnTransaction()
   async apply(transaction: Transaction): Promise<void> {
+    await holdAt('received');
     await this.target.transaction(async (client) => {
       await mirror(client, this.checkpoints, transaction);
       await holdAt('written');
