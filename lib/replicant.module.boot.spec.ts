@@ -10,6 +10,7 @@ import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { MemoryKeeper } from '../test/support/keeper.js';
 import { unreachable } from '../test/support/stub-pipeline.js';
+import { waitFor } from '../test/support/wait-for.js';
 import { Checkpoint } from './decorators/checkpoint.decorator.js';
 import { OnTransaction } from './decorators/on-transaction.decorator.js';
 import { ReplicantSink } from './decorators/replicant-sink.decorator.js';
@@ -42,7 +43,7 @@ class AuditSink extends Base {}
 
 const single: ReplicantModuleOptions = { ...unreachable, autoStart: false };
 const { connection, ...unconnected } = unreachable;
-const several: ReplicantModuleOptions = {
+const several = {
   connection,
   pipelines: {
     orders: { ...unconnected, autoStart: false },
@@ -53,7 +54,7 @@ const several: ReplicantModuleOptions = {
       autoStart: false,
     },
   },
-};
+} satisfies ReplicantModuleOptions;
 
 async function boot(metadata: ModuleMetadata): Promise<ReplicantRegistry> {
   const app = await Test.createTestingModule(metadata).compile();
@@ -77,13 +78,28 @@ describe('ReplicantModule.forRoot', () => {
   });
 
   it('configures several pipelines, with a shared connection unless one has its own', async () => {
+    const asked: string[] = [];
+    const via = (whose: string) => () => {
+      asked.push(whose);
+      return { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' };
+    };
+    const { orders, audit } = several.pipelines;
     const registry = await boot({
-      imports: [ReplicantModule.forRoot(several)],
+      imports: [
+        ReplicantModule.forRoot({
+          connection: via('shared'),
+          pipelines: { orders, audit: { ...audit, connection: via('own') } },
+        }),
+      ],
       providers: [OrdersSink, AuditSink],
     });
     expect(names(registry)).toEqual(['orders', 'audit']);
-    expect(registry.get('orders').options.connection).toBe(connection);
-    expect(registry.get('audit').options.connection).toBe('postgres://audit');
+    registry.get('orders').start();
+    await waitFor(() => asked.length === 1);
+    registry.get('audit').start();
+    await waitFor(() => asked.length === 2);
+    await Promise.all(registry.all().map((pipeline) => pipeline.stop()));
+    expect(asked).toEqual(['shared', 'own']);
   });
 
   it('injects pipelines by name and by handle, in any module', async () => {

@@ -1,19 +1,15 @@
 import { Assembler } from './assemble/assembler.js';
-import { deliverTransaction } from './deliver/deliver-transaction.js';
-import { SerialDelivery, type Work } from './deliver/serial-delivery.js';
 import type { Sink } from './deliver/sink.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
+import { within } from './model/within.js';
 import type { ResolvedOptions } from './options/resolve-options.js';
+import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
-import {
-  available,
-  readCheckpoint,
-  watermarkOf,
-} from './server/checkpoint-reading.js';
+import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { readTypes } from './server/type-catalog.js';
@@ -53,14 +49,12 @@ export class PipelineConnection {
   readonly #plan: StreamPlan;
   readonly #gate: ReadGate;
   readonly #intake: PipelineIntake;
-  readonly #delivery: SerialDelivery;
+  readonly #delivery: PipelineDelivery;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
-  #current: Transaction | null = null;
-  #deliveryError: unknown = null;
 
   private constructor(
     subject: ConnectionSubject,
@@ -78,22 +72,26 @@ export class PipelineConnection {
     this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
-      push: (work) => this.#push(work),
+      push: (work) => this.#delivery.push(work),
       keepalive: (replyAsked) => {
         if (replyAsked) this.#feedback.replyAsked();
         this.#moved();
       },
       fail: (error) => this.#fail(error),
     });
-    this.#delivery = new SerialDelivery({
-      deliver: (transaction) => this.#deliver(transaction),
-      store: () => this.#store(),
-      started: (work) => this.positions.handOver(work.end),
-      settled: (work) => this.#settled(work),
-      failed: (error) => {
-        this.#deliveryError = error;
-        this.#fail(error);
+    this.#delivery = new PipelineDelivery({
+      sink: subject.sink,
+      around: subject.options.around,
+      positions: this.positions,
+      insideDelivery: (work) => subject.insideDelivery(work),
+      delivered: (transaction, milliseconds) =>
+        subject.delivered(transaction, milliseconds),
+      progressed: () => {
+        this.#releaseWhenDrained();
+        this.#moved();
       },
+      warning: (message) => subject.warning(message),
+      failed: (error) => this.#fail(error),
     });
     this.#feedback = new Feedback({
       positions: this.positions,
@@ -171,17 +169,17 @@ export class PipelineConnection {
 
   /** The transaction that the sink works on. */
   get current(): Transaction | null {
-    return this.#current;
+    return this.#delivery.current;
   }
 
   /** Why the last delivery failed; `null` when none did. */
   get deliveryError(): unknown {
-    return this.#deliveryError;
+    return this.#delivery.error;
   }
 
   /** Begins no delivery any more; resolves when the one that runs has settled. */
   async settle(): Promise<void> {
-    await this.#delivery.stop();
+    await this.#delivery.settle();
   }
 
   /**
@@ -265,6 +263,13 @@ export class PipelineConnection {
     }
   }
 
+  #releaseWhenDrained(): void {
+    const half = this.#subject.options.maxInflightBytes / 2;
+    if (this.#delivery.bytes === 0 || this.inflightBytes < half) {
+      this.#gate.release('backpressure');
+    }
+  }
+
   #notice({ severity, code }: ServerNotice): void {
     if (severity === 'WARNING' && code === PUBLICATION_SKIPPED) {
       this.#fail(
@@ -290,64 +295,14 @@ export class PipelineConnection {
     }
   }
 
-  #push(work: Work): void {
-    this.positions.complete(work.end);
-    this.#delivery.push(work);
-  }
-
-  async #deliver(transaction: Transaction): Promise<void> {
-    const { sink, options } = this.#subject;
-    const began = performance.now();
-    this.#current = transaction;
-    try {
-      await this.#subject.insideDelivery(() =>
-        deliverTransaction(sink, transaction, options.around, (errorClass) =>
-          this.#subject.warning(
-            `the option around threw ${errorClass} after the transaction was applied`,
-          ),
-        ),
-      );
-    } finally {
-      this.#current = null;
-    }
-    this.#noteStored(transaction);
-    this.#subject.delivered(transaction, performance.now() - began);
-  }
-
-  /** A keeper that advanced to the transaction has stored its end with it. */
-  #noteStored({ commitLsn, commitEndLsn }: Transaction): void {
-    const { checkpoint } = this.#subject.sink;
-    if (checkpoint.kind !== 'keeper' || commitEndLsn === null) return;
-    const { advancedTo } = checkpoint.keeper;
-    if (advancedTo !== null && advancedTo >= commitLsn)
-      this.positions.store(commitEndLsn);
-  }
-
-  #settled(work: Work): void {
-    this.positions.settle(work.end);
-    const half = this.#subject.options.maxInflightBytes / 2;
-    if (this.#delivery.bytes === 0 || this.inflightBytes < half)
-      this.#gate.release('backpressure');
-    this.#moved();
-  }
-
   #moved(): void {
     this.#feedback.moved();
     this.#subject.moved();
   }
 
-  async #store(): Promise<void> {
-    const { checkpoint } = this.#subject.sink;
-    const position = this.positions.storable;
-    if (checkpoint.kind !== 'keeper' || position === null) return;
-    await available(checkpoint.keeper.confirm(position));
-    this.positions.store(position);
-    this.#moved();
-  }
-
   async #storeQuietly(): Promise<void> {
     try {
-      await this.#store();
+      await this.#delivery.store();
     } catch {
       // Positions without a transaction stay unconfirmed: the next start passes over them again.
     }
@@ -356,19 +311,5 @@ export class PipelineConnection {
   #fail(error: unknown): void {
     this.#intake.close();
     this.#fault.reject(error);
-  }
-}
-
-/** Whether the work settles in time. */
-async function within(
-  work: Promise<void>,
-  timeoutMs: number,
-): Promise<boolean> {
-  const late = deferred<boolean>();
-  const timer = setTimeout(() => late.resolve(false), timeoutMs);
-  try {
-    return await Promise.race([work.then(() => true), late.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { MemoryKeeper } from '../../test/support/keeper.js';
 import { waitFor } from '../../test/support/wait-for.js';
@@ -85,6 +86,19 @@ describe('Pipeline', () => {
     await expect(caught).rejects.toThrow(PipelineStateError);
     await expect(pipeline.whenStreaming()).rejects.toThrow('does not run');
     await expect(pipeline.caughtUp()).rejects.toThrow('does not run');
+  });
+
+  it('shows no secret of its connection to whoever prints it', async () => {
+    const pipeline = pipelineTo({ ...NOWHERE, password: 'planted-secret' });
+    pipeline.start();
+    const shown = [
+      inspect(pipeline, { depth: 20, showHidden: true, getters: true }),
+      JSON.stringify(pipeline),
+      JSON.stringify(pipeline.status()),
+    ].join();
+    await pipeline.stop();
+    expect(shown).toContain('orders');
+    expect(shown).not.toContain('planted-secret');
   });
 
   it('can be stopped by whoever hears that it reconnects', async () => {

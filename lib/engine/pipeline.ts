@@ -3,8 +3,12 @@ import type { Sink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
 import { formatLsn, type Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
-import type { PipelineOptions } from './options/pipeline-options.js';
+import type {
+  ConnectionOption,
+  PipelineOptions,
+} from './options/pipeline-options.js';
 import {
+  resolveConnection,
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
@@ -30,6 +34,7 @@ export class PipelineStateError extends Error {
 export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
+  readonly #connection: ConnectionOption;
   readonly #events = new EventHub();
   readonly #waiters = new PipelineWaiters();
   /** Tells whether the caller is inside a handler of this pipeline. */
@@ -60,6 +65,7 @@ export class Pipeline {
     options: PipelineOptions,
   ) {
     this.options = resolveOptions(options);
+    this.#connection = resolveConnection(options.connection);
   }
 
   get state(): PipelineState {
@@ -162,7 +168,7 @@ export class Pipeline {
   /**
    * Resolves when everything up to a position is durable in the sink, so that a read sees it.
    *
-   * @param lsn - a position of the source, such as the answer of `pg_current_wal_insert_lsn()` after a commit; by default
+   * @param lsn - a position of the source, such as the answer of `pg_current_wal_lsn()` after a commit; by default
    * the end of the server's WAL, which costs a short connection
    * @throws {@link HaltError} when the pipeline halts
    * @throws {@link PipelineStateError} when it does not run or is stopped
@@ -244,7 +250,7 @@ export class Pipeline {
 
   #target(signal: AbortSignal): SessionTarget {
     return {
-      connection: this.options.connection,
+      connection: this.#connection,
       applicationName: `nestjs-replicant ${this.name}`,
       signal,
     };

@@ -16,7 +16,6 @@ function untyped(options: object): PipelineOptions {
 describe('resolveOptions', () => {
   it('fills in the defaults', () => {
     expect(resolveOptions(LEAST)).toEqual({
-      connection: 'postgresql://db/shop',
       slotName: 'orders',
       publications: ['p'],
       goForwardOnly: false,
@@ -46,7 +45,6 @@ describe('resolveOptions', () => {
       around,
     });
     expect(given).toEqual({
-      connection,
       slotName: '1',
       publications: ['p', 'Größe'],
       goForwardOnly: true,
@@ -62,6 +60,7 @@ describe('resolveOptions', () => {
   it.each([
     ['connection', undefined],
     ['connection', ''],
+    ['connection', 'postgresql://u:p@ss:w/rd@[bad:5432/x'],
     ['connection', {}],
     ['connection', 5],
     ['slotName', undefined],

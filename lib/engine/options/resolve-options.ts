@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { isName, isSlotName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
 import type {
@@ -7,9 +8,11 @@ import type {
   TypesOption,
 } from './pipeline-options.js';
 
-/** {@link PipelineOptions} after validation, with every default filled in. */
+/**
+ * {@link PipelineOptions} after validation, with every default filled in. Without the connection, which holds secrets: what
+ * shows a pipeline shows its options.
+ */
 export interface ResolvedOptions {
-  readonly connection: ConnectionOption;
   readonly slotName: string;
   readonly publications: readonly string[];
   readonly goForwardOnly: boolean;
@@ -53,8 +56,8 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
         'is not known; correct its name.',
       );
   }
+  resolveConnection(options.connection);
   return {
-    connection: connection(options.connection),
     slotName: slotName(options.slotName),
     publications: publications(options.publication),
     goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
@@ -71,9 +74,16 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
   };
 }
 
-function connection(value: ConnectionOption | undefined): ConnectionOption {
+/**
+ * Checks the option `connection` as far as that goes without connecting.
+ *
+ * @throws {ReplicantConfigError} when it is missing, or a text that is no connection string
+ */
+export function resolveConnection(
+  value: ConnectionOption | undefined,
+): ConnectionOption {
   if (typeof value === 'function') return value;
-  if (typeof value === 'string' && value !== '') return value;
+  if (typeof value === 'string' && isConnectionString(value)) return value;
   if (
     typeof value === 'object' &&
     value !== null &&
@@ -84,6 +94,17 @@ function connection(value: ConnectionOption | undefined): ConnectionOption {
     'connection',
     'must be a connection string, pg client settings, or a function that returns one of them.',
   );
+}
+
+/** Whether `pg` can read it. A client that is made does nothing before it is told to connect. */
+function isConnectionString(text: string): boolean {
+  if (text === '') return false;
+  try {
+    Reflect.construct(pg.Client, [{ connectionString: text }]);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function slotName(value: unknown): string {

@@ -38,7 +38,7 @@ export async function openClient(
   target.signal.throwIfAborted();
   const settings = await resolveSettings(target.connection);
   target.signal.throwIfAborted();
-  const client = new pg.Client(clientConfig(settings, kind));
+  const client = createClient(settings, kind);
   liftReadTimeout(client);
   // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
   client.on('error', ignore);
@@ -131,6 +131,20 @@ async function callConnection(
     // The message may hold a secret: only the class of the error travels on.
     throw new ConnectionFault(
       `the connection function failed with ${errorClass(error)}`,
+    );
+  }
+}
+
+function createClient(
+  settings: ClientConfig,
+  kind: 'sql' | 'replication',
+): Client {
+  try {
+    return new pg.Client(clientConfig(settings, kind));
+  } catch (error) {
+    // The message may quote the settings.
+    throw new ConnectionFault(
+      `the connection settings cannot be used (${errorClass(error)})`,
     );
   }
 }
