@@ -77,22 +77,22 @@ export class PipelineDelivery {
 
   /** Stores what is durable and not stored yet. Only while nothing runs. */
   async store(): Promise<void> {
-    const { positions, progressed, sink } = this.#subject;
+    const { positions, sink } = this.#subject;
     const position = positions.storable;
     if (sink.checkpoint.kind !== 'keeper' || position === null) return;
     await available(sink.checkpoint.keeper.confirm(position));
     positions.store(position);
-    progressed();
+    this.#subject.progressed();
   }
 
   async #deliver(transaction: Transaction): Promise<void> {
-    const { around, delivered, insideDelivery, sink, warning } = this.#subject;
+    const { around, sink } = this.#subject;
     const began = performance.now();
     this.#current = transaction;
     try {
-      await insideDelivery(() =>
+      await this.#subject.insideDelivery(() =>
         deliverTransaction(sink, transaction, around, (errorClass) =>
-          warning(
+          this.#subject.warning(
             `the option around threw ${errorClass} after the transaction was applied`,
           ),
         ),
@@ -101,7 +101,7 @@ export class PipelineDelivery {
       this.#current = null;
     }
     this.#noteStored(transaction);
-    delivered(transaction, performance.now() - began);
+    this.#subject.delivered(transaction, performance.now() - began);
   }
 
   /** A keeper that advanced to the transaction has stored its end with it. */
