@@ -31,10 +31,11 @@ function upTo(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1);
 }
 
-/** Every backend of the database but the one that asks. */
+/** Every backend of the library, and none of the test's own: their pool may hand one out before it knows. */
 async function terminateAll(source: TestDatabase): Promise<void> {
   await suite.server.query(
-    'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1',
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = $1 and application_name like 'nestjs-replicant%'`,
     [source.name],
   );
 }
