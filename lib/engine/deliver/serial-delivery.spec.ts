@@ -76,6 +76,27 @@ describe('SerialDelivery', () => {
     expect(stage.log.at(-1)).toBe('settled 20');
   });
 
+  it('stops only when a handler has settled that asked for it before its first await', async () => {
+    const handler = deferred<void>();
+    const log: string[] = [];
+    const delivery: SerialDelivery = new SerialDelivery({
+      deliver: () => {
+        void delivery.stop().then(() => log.push('stopped'));
+        return handler.promise;
+      },
+      store: async () => {},
+      started: () => log.push('started'),
+      settled: () => log.push('settled'),
+      failed: () => {},
+    });
+    delivery.push(work(10n));
+    await turn();
+    expect(log).toEqual(['started']);
+    handler.resolve();
+    await turn();
+    expect(log).toEqual(['started', 'settled', 'stopped']);
+  });
+
   it('counts bytes until they are durable', async () => {
     const stage = new Stage();
     stage.delivery.push(work(10n, 7));

@@ -1,3 +1,4 @@
+import { deferred } from '../model/deferred.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
 import { Fifo } from './fifo.js';
@@ -67,8 +68,11 @@ export class SerialDelivery {
 
   #wake(): void {
     if (this.#running !== null || this.#stopped) return;
-    if (this.#queue.length > 0 || this.#storeWanted)
-      this.#running = this.#run();
+    if (this.#queue.length === 0 && !this.#storeWanted) return;
+    // Set before anything runs: a handler may stop this delivery before it returns its promise.
+    const run = deferred<void>();
+    this.#running = run.promise;
+    void this.#run().finally(() => run.resolve());
   }
 
   async #run(): Promise<void> {
