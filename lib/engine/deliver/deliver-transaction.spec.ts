@@ -169,6 +169,18 @@ describe('the option around', () => {
     expect(calls).toBe(1);
   });
 
+  it('cannot run the handler once the delivery has halted without it', async () => {
+    let calls = 0;
+    let late: () => Promise<void> = succeed;
+    const { halt } = await deliver(
+      async () => void (calls += 1),
+      async (_, next) => void (late = next),
+    );
+    expect(halt?.code).toBe('sink_failed/around_skipped');
+    void late();
+    expect(calls).toBe(0);
+  });
+
   it('halts when it does not call next', async () => {
     const skipped = await deliver(succeed, async () => {});
     expect(skipped.halt).toMatchObject({

@@ -24,7 +24,8 @@ export async function deliverTransaction(
   const fault = await failureOf(async () =>
     around(transaction, () => handler.call()),
   );
-  if (handler.outcome === null) {
+  const outcome = handler.close();
+  if (outcome === null) {
     throw new HaltError('sink_failed/around_skipped', {
       detail:
         fault === null
@@ -34,19 +35,28 @@ export async function deliverTransaction(
       sinkError: fault?.error,
     });
   }
-  await handler.outcome;
+  await outcome;
   if (fault !== null) onAroundFault(errorClass(fault.error));
 }
 
-/** A function that runs once, however often it is called, and whose outcome stays known. */
+/** A function that runs once, however often it is called, unless it was closed before. */
 class OnceCalled {
-  outcome: Promise<void> | null = null;
+  #outcome: Promise<void> | null = null;
+  #closed = false;
 
   constructor(private readonly work: () => Promise<void>) {}
 
+  /** After {@link close} nothing runs, and what is returned never settles: a rejection could end the process. */
   call(): Promise<void> {
-    this.outcome ??= this.work();
-    return this.outcome;
+    if (this.#closed && this.#outcome === null) return new Promise(() => {});
+    this.#outcome ??= this.work();
+    return this.#outcome;
+  }
+
+  /** The outcome of the work, `null` when it was not called; it never runs from now on. */
+  close(): Promise<void> | null {
+    this.#closed = true;
+    return this.#outcome;
   }
 }
 
