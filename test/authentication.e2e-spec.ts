@@ -1,23 +1,12 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { capture, inserted } from './support/capture.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
 
 const suite = useServer({ tls: true });
-
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
 
 /** A role that may replicate; its passwords are kept as SCRAM verifiers. */
 async function role(source: TestDatabase, password: string): Promise<string> {
@@ -33,7 +22,7 @@ async function role(source: TestDatabase, password: string): Promise<string> {
 
 describe('credentials', () => {
   it('that were rotated are asked for at every attempt, and attempts slow down to one a minute (G08)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const user = await role(source, 'first-secret');
     let password = 'first-secret';
     let asked = 0;
@@ -89,7 +78,7 @@ describe('credentials', () => {
   }, 60_000);
 
   it('that come right in time are taken without a restart of the pipeline (G08)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const user = await role(source, 'secret');
     let asked = 0;
     const { pipeline } = capture(source, {
@@ -109,7 +98,7 @@ describe('credentials', () => {
   });
 
   it('that cannot be had are no reason to give up, and what the function threw stays unsaid', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     let asked = 0;
     const reasons: string[] = [];
     const { pipeline } = capture(source, {
@@ -127,7 +116,7 @@ describe('credentials', () => {
   });
 
   it('are checked by SCRAM, and the stream runs over TLS that the client has verified', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const user = await role(source, 'secret');
     const { pipeline, applied } = capture(source, {
       target,
@@ -159,7 +148,7 @@ describe('credentials', () => {
 
 describe('a certificate that nobody vouches for', () => {
   it('is refused by default', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, {
       target,
       connection: { ...source.connection, ssl: true },
@@ -172,7 +161,7 @@ describe('a certificate that nobody vouches for', () => {
   });
 
   it('is accepted with rejectUnauthorized: false', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied } = capture(source, {
       target,
       connection: { ...source.connection, ssl: { rejectUnauthorized: false } },

@@ -6,25 +6,17 @@ import {
   terminateBackend,
   walsenderPid,
 } from './support/logical-slot.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { deferred, waitFor } from './support/wait-for.js';
 
 /** As the field reports have it: a server with little patience. */
 const suite = useServer({ settings: { wal_sender_timeout: '3s' } });
-const PATIENCE_MS = 3_000;
 
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key, pad text); create publication p for table t',
-  );
-  return { source, target };
-}
+const SCHEMA =
+  'create table t(id int primary key, pad text); create publication p for table t';
+const PATIENCE_MS = 3_000;
 
 /** Ids from 1, each with so many bytes, in transactions of one row. */
 async function insertAlone(
@@ -58,7 +50,7 @@ async function sender(): Promise<{ sent: bigint; told: number }> {
 
 describe('a slow sink', () => {
   it('keeps its connection however long it takes, and gets everything once (C01)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
     const { pipeline, applied, calls } = capture(source, {
       target,
       apply: () => (calls.length === 2 ? pause(PATIENCE_MS * 1.5) : pause(10)),
@@ -76,7 +68,7 @@ describe('a slow sink', () => {
   });
 
   it('stops reading at maxInflightBytes, keeps its connection while the socket is full, and gets all after release (C02)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
     const maxInflightBytes = 256 * 1024;
     const count = 1_500;
     const rowBytes = 20_000;
@@ -123,7 +115,7 @@ describe('a slow sink', () => {
   }, 60_000);
 
   it('keeps a transaction that still arrives within the limit too', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
     const maxInflightBytes = 1_000_000;
     const rowBytes = 20_000;
     const release = deferred();
@@ -157,7 +149,7 @@ describe('a slow sink', () => {
   });
 
   it('hears of a lost connection although it does not read, and gets everything once after release (D03)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
     const maxInflightBytes = 64 * 1024;
     const count = 40;
     const release = deferred();
@@ -192,7 +184,7 @@ describe('a slow sink', () => {
   }, 60_000);
 
   it('halts by name at a transaction that alone exceeds the limit, and confirms nothing of it', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
     const { pipeline, calls } = capture(source, {
       target,
       maxInflightBytes: 64 * 1024,

@@ -3,22 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { ConnectionOption } from '../lib/engine/options/pipeline-options.js';
 import { capture, inserted } from './support/capture.js';
 import { walsenderPid } from './support/logical-slot.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '2s' } });
-
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
 
 /** The settings of a connection over the Unix socket, or over TCP where there is none. */
 function overSocket(source: TestDatabase): ClientConfig {
@@ -53,7 +42,7 @@ describe('the option connection', () => {
   ];
 
   it.each(forms)('may be %s', async (_, connectionOf) => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied } = capture(source, {
       target,
       connection: connectionOf(source),
@@ -66,7 +55,7 @@ describe('the option connection', () => {
   });
 
   it('names pipeline and library to the server', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     pipeline.start();
     await pipeline.whenStreaming();
@@ -114,7 +103,7 @@ describe('timeouts of statements', () => {
   }
 
   it('in the connection settings do not end the stream', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     await streamsOn(source, target, {
       ...source.connection,
       query_timeout: 400,
@@ -125,7 +114,7 @@ describe('timeouts of statements', () => {
   });
 
   it('in a connection string do not end the stream', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     await streamsOn(
       source,
       target,
@@ -134,7 +123,7 @@ describe('timeouts of statements', () => {
   });
 
   it('of the role and the database do not end the stream', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const names = ['statement_timeout', 'lock_timeout', 'idle_session_timeout'];
     if (suite.server.majorVersion >= 17) names.push('transaction_timeout');
     for (const name of names)

@@ -5,6 +5,7 @@ import {
   StatusUpdateReader,
   type StatusUpdate,
 } from './support/status-updates.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
 import type { TestDatabase } from './support/test-database.js';
@@ -14,18 +15,6 @@ const TIMEOUT_MS = 1_000;
 const suite = useServer({
   settings: { wal_sender_timeout: `${TIMEOUT_MS}ms` },
 });
-
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
 
 /** Sets the timeout for sessions of the source's database. */
 async function patience(source: TestDatabase, value: string): Promise<void> {
@@ -42,7 +31,7 @@ async function proxied(): Promise<TcpProxy> {
 
 describe('a server that falls silent', () => {
   it('is asked for an answer after twice its timeout, then dropped, and the pipeline reconnects (C05, G07)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const proxy = await proxied();
     const reader = new StatusUpdateReader();
     const updates: StatusUpdate[] = [];
@@ -84,7 +73,7 @@ describe('a server that falls silent', () => {
   }, 60_000);
 
   it('is left alone while it is merely idle', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     pipeline.start();
     await pipeline.whenStreaming();
@@ -99,7 +88,7 @@ describe('a server that falls silent', () => {
 
 describe('a server without a timeout', () => {
   it('is streamed from like any other, with a status every ten seconds and no spinning (C07)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     await patience(source, '0');
     const proxy = await proxied();
     const reader = new StatusUpdateReader();
@@ -127,7 +116,7 @@ describe('a server without a timeout', () => {
 
 describe('a handler that blocks the process', () => {
   it('for longer than the timeout costs at most one reconnect, and nothing is lost or doubled', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     let block = true;
     let reconnects = 0;
     const { pipeline, applied } = capture(source, {

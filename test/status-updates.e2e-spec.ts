@@ -5,6 +5,7 @@ import {
   StatusUpdateReader,
   type StatusUpdate,
 } from './support/status-updates.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
 import type {
@@ -15,18 +16,6 @@ import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 const INTERVAL_MS = 1_000;
-
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
 
 /** A way to the source on which every status update is seen. */
 async function watched(
@@ -47,7 +36,7 @@ async function watched(
 
 describe('status updates', () => {
   it('tell the position of the slot until something is durable, and never 0 or what was received (C09)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { connection, updates } = await watched(source);
     const release = deferred();
     const { pipeline, applied } = capture(source, {
@@ -83,7 +72,7 @@ describe('status updates', () => {
   });
 
   it('go out at least every quarter of the timeout while a stream is dense, and the slot follows (C03)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { connection, updates } = await watched(source);
     const { pipeline, applied } = capture(source, { target, connection });
     pipeline.start();
@@ -117,7 +106,7 @@ describe('status updates', () => {
   });
 
   it('say at a stop what is durable before the copy ends (A15)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { connection, updates } = await watched(source);
     const { pipeline, applied } = capture(source, { target, connection });
     pipeline.start();

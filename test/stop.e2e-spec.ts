@@ -12,6 +12,7 @@ import {
   terminateBackend,
   walsenderPid,
 } from './support/logical-slot.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { deferred, waitFor } from './support/wait-for.js';
@@ -19,18 +20,6 @@ import { deferred, waitFor } from './support/wait-for.js';
 const suite = useServer();
 
 /** A source with the table `t(id)` in publication `p`, and a target. */
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
-
 /** Inserts ids in a transaction each. */
 async function insertEach(
   source: TestDatabase,
@@ -41,7 +30,7 @@ async function insertEach(
 
 describe('stopping a pipeline', () => {
   it('confirms what is durable, frees the slot, and nothing comes again after a clean stop (A07, F02)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, calls } = capture(source, { target });
     const slot = pipeline.options.slotName;
     for (const round of [1, 2, 3]) {
@@ -60,7 +49,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('lets the running delivery end, begins no other, and confirms it (F02)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const release = deferred();
     const { pipeline, calls, applied } = capture(source, {
       target,
@@ -86,7 +75,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('confirms nothing that was received and dropped while it drained', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const release = deferred();
     const { pipeline, calls } = capture(source, {
       target,
@@ -118,7 +107,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('may be asked many times at once, before the start and after the end (F04)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     const states: string[] = [];
     pipeline.on('state', ({ to }) => states.push(to));
@@ -131,7 +120,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('ends at once while it connects to a server that accepts and never answers, and leaves nothing open (F04, F07)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { port, sockets } = await silentServer();
     const { pipeline } = capture(source, {
       target,
@@ -151,7 +140,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('ends while it waits for the next attempt', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, {
       target,
       connection: { ...source.connection, port: await freePort() },
@@ -169,7 +158,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('ends within drainTimeout with a sink that never settles, and the transaction comes again', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     let hang = true;
     const unsettled = deferred();
     const { pipeline, calls, applied } = capture(source, {
@@ -201,7 +190,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('ends also when the connection was lost while a sink never settles', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const reconnects: string[] = [];
     const { pipeline, calls } = capture(source, {
       target,
@@ -225,7 +214,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('does not wait for the handler that calls it, whose work still becomes durable', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const returned = deferred<string>();
     const { pipeline, applied, calls } = capture(source, {
       target,
@@ -248,7 +237,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('stops before the second transaction when the first handler after a start calls it', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied, calls } = capture(source, {
       target,
       apply: async () => {
@@ -269,7 +258,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('leaves no timer and no socket behind, whatever it was doing (F07)', async () => {
-    const { source } = await databases();
+    const { source } = await sourceAndTarget(suite);
     const writer = await source.connect();
     const read = async (): Promise<null> => null;
     const checkpoint = { kind: 'reader', read } as const;
@@ -303,7 +292,7 @@ describe('stopping a pipeline', () => {
   });
 
   it('reports nothing unusual when it is asked to stop (F06)', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     const reports: unknown[] = [];
     const logged = suite.server.log().length;
@@ -327,7 +316,7 @@ describe('stopping a pipeline', () => {
 
 describe('starting again', () => {
   it('waits for the stop that was asked for before', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const states: string[] = [];
     const { pipeline, calls } = capture(source, { target });
     pipeline.start();
@@ -344,7 +333,7 @@ describe('starting again', () => {
   });
 
   it('does not happen when a stop was asked for later', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     pipeline.start();
     await pipeline.whenStreaming();
@@ -361,7 +350,7 @@ describe('starting again', () => {
   });
 
   it('reads no checkpoint before the delivery of the earlier start has settled', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const release = deferred();
     const { pipeline, applied, calls, checkpoints } = capture(source, {
       target,

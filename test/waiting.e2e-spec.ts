@@ -4,27 +4,15 @@ import { parseLsn } from '../lib/engine/model/lsn.js';
 import { PipelineStateError } from '../lib/engine/pipeline.js';
 import { capture, inserted } from './support/capture.js';
 import { currentLsn } from './support/logical-slot.js';
+import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
-import type { TestDatabase } from './support/test-database.js';
 import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer();
 
-async function databases(): Promise<{
-  source: TestDatabase;
-  target: TestDatabase;
-}> {
-  const source = await suite.database();
-  const target = await suite.database('target');
-  await source.query(
-    'create table t(id int primary key); create publication p for table t',
-  );
-  return { source, target };
-}
-
 describe('whenStreaming', () => {
   it('waits for a pipeline that is not started yet, and resolves at once for one that streams', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, { target });
     const waiting = pipeline.whenStreaming();
     pipeline.start();
@@ -34,7 +22,7 @@ describe('whenStreaming', () => {
   });
 
   it('rejects with the halt when the pipeline halts, and after it', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     await source.query('drop publication p');
     const { pipeline } = capture(source, { target });
     pipeline.start();
@@ -48,7 +36,7 @@ describe('whenStreaming', () => {
   });
 
   it('rejects when the pipeline is stopped, and after it', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, {
       target,
       connection: { ...source.connection, port: 1 },
@@ -65,7 +53,7 @@ describe('whenStreaming', () => {
 
 describe('caughtUp', () => {
   it('resolves when everything up to now is durable, and not before', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const release = deferred();
     const { pipeline, applied } = capture(source, {
       target,
@@ -85,7 +73,7 @@ describe('caughtUp', () => {
   });
 
   it('waits for a position, over a lost connection too', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied } = capture(source, { target });
     pipeline.start();
     await pipeline.whenStreaming();
@@ -98,7 +86,7 @@ describe('caughtUp', () => {
   });
 
   it('does not wait long after the last delivery, although the server said its position before', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const release = deferred();
     const { pipeline, calls } = capture(source, {
       target,
@@ -122,7 +110,7 @@ describe('caughtUp', () => {
   });
 
   it('rejects when the pipeline halts, is stopped, or does not run', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, {
       target,
       apply: () => Promise.reject(new Error('no')),
@@ -150,7 +138,7 @@ describe('caughtUp', () => {
 
 describe('events', () => {
   it('tell states, deliveries and a halt, in order', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     let fail = false;
     const { pipeline } = capture(source, {
       target,
@@ -181,7 +169,7 @@ describe('events', () => {
   });
 
   it('hurt nobody when a listener throws', async () => {
-    const { source, target } = await databases();
+    const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied } = capture(source, { target });
     const warnings: Error[] = [];
     const warn = (warning: Error): void => void warnings.push(warning);
