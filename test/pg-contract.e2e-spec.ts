@@ -1,11 +1,14 @@
+import { createServer } from 'node:net';
 import pg, { type Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
+  containParser,
   destroySocket,
   liftReadTimeout,
   rawConnection,
 } from '../lib/engine/server/pg-internals.js';
 import { readFrame, writeStatus } from '../lib/engine/source/wire.js';
+import { freePort } from './support/free-port.js';
 import {
   confirmedUpTo,
   currentLsn,
@@ -158,6 +161,20 @@ describe('what logical replication needs of pg', () => {
     const connecting = client.connect();
     destroySocket(client);
     await expect(connecting).rejects.toBeInstanceOf(Error);
+  });
+
+  it('ends a connection attempt when the answer cannot be parsed, once the parser is contained', async () => {
+    const port = await freePort();
+    const gssapi = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 7]);
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.write(gssapi));
+    }).listen(port, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'u' });
+    client.on('error', () => {});
+    containParser(client);
+    await expect(client.connect()).rejects.toThrow('cannot be read');
   });
 
   it('reports a notice with severity and SQLSTATE beside the stream', async () => {

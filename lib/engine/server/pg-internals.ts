@@ -1,9 +1,11 @@
 import type { Client } from 'pg';
 import type { Duplex } from 'node:stream';
+import { ConnectionFault } from '../model/connection-fault.js';
+import { errorClass } from '../model/error-class.js';
 
 /**
  * What logical replication needs of `pg` beyond its documented interface: the raw connection with its socket, the
- * copy frames in both directions, and freedom from the read timeout. This file is the only one that knows these names;
+ * copy frames in both directions, freedom from the read timeout, and a parser that cannot end the process. This file is the only one that knows these names;
  * `test/pg-contract.e2e-spec.ts` holds them against the oldest and the newest `pg` of the peer range.
  */
 export interface RawConnection {
@@ -17,6 +19,13 @@ export interface RawConnection {
   sendCopyFromChunk(chunk: Buffer): void;
   /** Writes CopyDone. */
   endCopyFrom(): void;
+  /** Parses what arrives on a socket; called for each that the connection uses. */
+  attachListeners(stream: ListenedStream): void;
+}
+
+/** The part of a socket that the parser uses. */
+interface ListenedStream {
+  on(event: string, listener: (chunk: Buffer) => void): unknown;
 }
 
 /** The raw connection of a client. */
@@ -42,6 +51,32 @@ export function liftReadTimeout(client: Client): void {
     Reflect.set(parameters, 'query_timeout', 0);
 }
 
+/**
+ * Lets an answer that `pg` cannot parse end the connection. Its parser throws out of the socket's `data` event, which would
+ * end the process: for bytes that are no protocol, and where the server asks for a way to log in that `pg` does not know,
+ * such as GSSAPI. To be called before the client connects.
+ */
+export function containParser(client: Client): void {
+  const connection = rawConnection(client);
+  const attachListeners = connection.attachListeners.bind(connection);
+  connection.attachListeners = (stream) => {
+    attachListeners({
+      on: (event, listener) =>
+        stream.on(event, (chunk) => {
+          try {
+            listener(chunk);
+          } catch (error) {
+            connection.stream.destroy(
+              new ConnectionFault(
+                `the server's answer cannot be read (${errorClass(error)})`,
+              ),
+            );
+          }
+        }),
+    });
+  };
+}
+
 function isRawConnection(value: unknown): value is RawConnection {
   return (
     typeof value === 'object' &&
@@ -51,6 +86,8 @@ function isRawConnection(value: unknown): value is RawConnection {
     'sendCopyFromChunk' in value &&
     typeof value.sendCopyFromChunk === 'function' &&
     'endCopyFrom' in value &&
-    typeof value.endCopyFrom === 'function'
+    typeof value.endCopyFrom === 'function' &&
+    'attachListeners' in value &&
+    typeof value.attachListeners === 'function'
   );
 }

@@ -2,7 +2,11 @@ import pg, { type Client, type ClientConfig, type CustomTypesConfig } from 'pg';
 import type { ConnectionOption } from '../options/pipeline-options.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { errorClass } from '../model/error-class.js';
-import { destroySocket, liftReadTimeout } from './pg-internals.js';
+import {
+  containParser,
+  destroySocket,
+  liftReadTimeout,
+} from './pg-internals.js';
 import { pinSettingsSql } from './session-settings.js';
 
 /** A row of a session of the library: every value is the server's text. */
@@ -40,13 +44,14 @@ export async function openClient(
   target.signal.throwIfAborted();
   const client = createClient(settings, kind);
   liftReadTimeout(client);
+  containParser(client);
   // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
   client.on('error', ignore);
   const tearDown = (): void => destroySocket(client);
   target.signal.addEventListener('abort', tearDown, { once: true });
   try {
     await client.connect();
-    await client.query(pinSettingsSql(target.applicationName));
+    await commandSession(client).query(pinSettingsSql(target.applicationName));
     target.signal.throwIfAborted();
     return client;
   } catch (error) {
