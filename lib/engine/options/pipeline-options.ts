@@ -59,7 +59,7 @@ export interface PipelineOptions {
    */
   autoStart?: boolean;
   /**
-   * Milliseconds that a stopping pipeline waits for the running delivery.
+   * Milliseconds that a stopping pipeline waits for the running delivery; at most 2147483647.
    *
    * @default 10000
    */

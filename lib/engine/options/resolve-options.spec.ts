@@ -86,6 +86,7 @@ describe('resolveOptions', () => {
     ['startup', 'later'],
     ['autoStart', null],
     ['drainTimeout', -1],
+    ['drainTimeout', 2 ** 31],
     ['around', {}],
     ['slotname', 'orders'],
   ])('refuses %s: %j, naming the option', (option, value) => {

@@ -69,7 +69,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     ),
     startup: startup(options.startup),
     autoStart: flag('autoStart', options.autoStart, true),
-    drainTimeout: positiveInteger('drainTimeout', options.drainTimeout, 10_000),
+    drainTimeout: milliseconds('drainTimeout', options.drainTimeout, 10_000),
     around: around(options.around),
   };
 }
@@ -184,6 +184,22 @@ function positiveInteger(
   if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0)
     return value;
   throw new ReplicantConfigError(option, 'must be a positive integer.');
+}
+
+/** A timer of Node that is set for longer fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+function milliseconds(
+  option: string,
+  value: unknown,
+  fallback: number,
+): number {
+  const time = positiveInteger(option, value, fallback);
+  if (time <= LONGEST_TIMER_MS) return time;
+  throw new ReplicantConfigError(
+    option,
+    'must be at most 2147483647 milliseconds, 24 days.',
+  );
 }
 
 /** An unknown option's name is the user's own text; only what looks like a name is repeated. */
