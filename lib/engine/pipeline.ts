@@ -3,6 +3,7 @@ import type { Sink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
 import { formatLsn, type Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
+import { within } from './model/within.js';
 import type {
   ConnectionOption,
   PipelineOptions,
@@ -37,8 +38,8 @@ export class Pipeline {
   readonly #connection: ConnectionOption;
   readonly #events = new EventHub();
   readonly #waiters = new PipelineWaiters();
-  /** Tells whether the caller is inside a handler of this pipeline. */
-  readonly #insideDelivery = new AsyncLocalStorage<true>();
+  /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
+  readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: Sink | null = null;
@@ -52,6 +53,8 @@ export class Pipeline {
   #startAgain = false;
   /** Resolves when no delivery of an earlier start runs any more. */
   #unsettled: Promise<void> = Promise.resolve();
+  /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
+  #outlived: Promise<unknown> | null = null;
   #attempt = 0;
   #nextRetryAt: Date | null = null;
   #transactions = 0;
@@ -115,7 +118,7 @@ export class Pipeline {
         options: this.options,
         sink: this.#sink,
         target: this.#target(abort.signal),
-        insideDelivery: (work) => this.#insideDelivery.run(true, work),
+        insideDelivery: (work) => this.#insideDelivery(work),
         delivered: (transaction, milliseconds) =>
           this.#delivered(transaction, milliseconds),
         moved: () => this.#moved(),
@@ -132,6 +135,7 @@ export class Pipeline {
     );
     this.#loop = loop;
     this.#halt = null;
+    this.#outlived = null;
     this.#enter('connecting', null);
     void this.#root
       .runInAsyncScope(() => loop.run())
@@ -147,10 +151,15 @@ export class Pipeline {
   async stop(): Promise<void> {
     this.#startAgain = false;
     const loop = this.#loop;
-    if (loop === null) return;
-    // The last store of positions must not join a transaction of the caller's context.
-    this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
-    if (this.#insideDelivery.getStore() !== true) await this.#stopping;
+    if (loop !== null) {
+      // The last store of positions must not join a transaction of the caller's context.
+      this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
+    } else if (this.#halt !== null) {
+      this.#outlived ??= within(this.#unsettled, this.options.drainTimeout);
+    }
+    if (this.#delivery.getStore()?.running === true) return;
+    await this.#stopping;
+    await this.#outlived;
   }
 
   /**
@@ -262,6 +271,15 @@ export class Pipeline {
       throw new PipelineStateError(
         `Pipeline "${this.name}" does not run (${this.#state}).`,
       );
+    }
+  }
+
+  async #insideDelivery(work: () => Promise<void>): Promise<void> {
+    const delivery = { running: true };
+    try {
+      await this.#delivery.run(delivery, work);
+    } finally {
+      delivery.running = false;
     }
   }
 
