@@ -97,6 +97,25 @@ describe('SerialDelivery', () => {
     expect(log).toEqual(['started', 'settled', 'stopped']);
   });
 
+  it('lets timers run between handlers that wait for nothing', async () => {
+    let delivered = 0;
+    const delivery = new SerialDelivery({
+      deliver: async () => {
+        const began = performance.now();
+        while (performance.now() - began < 1);
+        delivered += 1;
+      },
+      store: async () => {},
+      started: () => {},
+      settled: () => {},
+      failed: () => {},
+    });
+    for (let end = 1n; end <= 300n; end += 1n) delivery.push(work(end));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(delivered).toBeLessThan(200);
+    await delivery.stop();
+  });
+
   it('counts bytes until they are durable', async () => {
     const stage = new Stage();
     stage.delivery.push(work(10n, 7));

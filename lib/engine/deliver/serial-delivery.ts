@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { deferred } from '../model/deferred.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
@@ -27,6 +28,9 @@ export interface DeliveryPorts {
   /** Nothing more is delivered. */
   failed(error: unknown): void;
 }
+
+/** Handlers that wait for nothing would otherwise keep the timers of the process from running. */
+const LONGEST_TURN_MS = 20;
 
 /**
  * Does one thing at a time: applies transactions in commit order and, between two of them, stores positions. The two
@@ -89,7 +93,13 @@ export class SerialDelivery {
   }
 
   async #drain(): Promise<void> {
+    let turnBegan = performance.now();
     while (!this.#stopped) {
+      if (performance.now() - turnBegan > LONGEST_TURN_MS) {
+        await nextTurn();
+        turnBegan = performance.now();
+        continue;
+      }
       if (this.#storeWanted) {
         this.#storeWanted = false;
         await this.ports.store();
