@@ -10,6 +10,7 @@ import {
 import { sourceAndTarget, writeNoise } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { deferred, waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
@@ -81,8 +82,8 @@ it('a kill inside a transaction applies all of it once, after the restart', asyn
     target,
     connection: line.connection,
     drainTimeout: 100,
-    async beforeCommit({ changes }) {
-      if (changes.length < 5_000) return;
+    async beforeCommit(transaction) {
+      if (changesOf(transaction).length < 5_000) return;
       large = true;
       await inside.promise;
       throw new Error('the process is gone');

@@ -12,6 +12,7 @@ import {
 } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
@@ -189,5 +190,5 @@ it('transaction_too_large: names the option, and a higher one resumes without lo
   const large = capture(source, { target, maxInflightBytes: 1024 * 1024 });
   large.pipeline.start();
   await large.pipeline.caughtUp();
-  expect(large.applied.map(({ changes }) => changes.length)).toEqual([500, 1]);
+  expect(large.applied.map((each) => changesOf(each).length)).toEqual([500, 1]);
 });

@@ -16,6 +16,7 @@ import {
 import { present } from './support/present.js';
 import { useServer } from './support/suite.js';
 import { deferred, waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({
   settings: {
@@ -120,8 +121,9 @@ describe('WAL that concerns no publication is released', () => {
     pipeline.attach({
       name: 'OnlyT',
       checkpoint: { kind: 'keeper', keeper: checkpoints },
-      async transaction({ changes }) {
-        if (changes.every(({ table }) => table !== 't')) ignored += 1;
+      async transaction(transaction) {
+        if (changesOf(transaction).every(({ table }) => table !== 't'))
+          ignored += 1;
       },
     });
     pipeline.start();

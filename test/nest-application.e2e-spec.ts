@@ -51,7 +51,7 @@ class Ids {
       tx,
     );
     if (!isNew) return;
-    for (const change of tx.changes) {
+    for await (const change of tx.changes) {
       if (change.op === 'insert') this.ids.push(change.record.id);
     }
   }

@@ -7,6 +7,7 @@ import { codeBlocks } from '../tools/markdown.mjs';
 import { readSlot } from './support/logical-slot.js';
 import { useServer } from './support/suite.js';
 import { waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const guide = readFileSync('docs/operations.md', 'utf8');
 
@@ -138,7 +139,7 @@ ${lines}\n`,
           (sql, values) => target.query(sql, values),
           tx,
         );
-        if (isNew) applied.push(tx.changes.length);
+        if (isNew) applied.push(changesOf(tx).length);
       },
     });
     try {

@@ -10,6 +10,7 @@ import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
 import type { TestDatabase } from './support/test-database.js';
 import { deferred, waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '2s' } });
 /** Where the sink writes, so that a restart of the source does not hit it. */
@@ -71,8 +72,8 @@ describe('a lost connection', () => {
     const release = deferred();
     const { pipeline, applied, calls, checkpoints } = capture(source, {
       target,
-      apply: async ({ changes }) => {
-        if (changes.length < 5_000) return;
+      apply: async (transaction) => {
+        if (changesOf(transaction).length < 5_000) return;
         reached.resolve();
         await release.promise;
       },

@@ -8,6 +8,7 @@ import { sourceAndTarget, writeNoise } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
@@ -99,7 +100,7 @@ describe('positions', () => {
        commit`,
     );
     await pipeline.caughtUp();
-    expect(applied.map(({ changes }) => changes.length)).toEqual([2_000]);
+    expect(applied.map((each) => changesOf(each).length)).toEqual([2_000]);
     expect(applied[0]?.messages).toEqual([]);
   });
 

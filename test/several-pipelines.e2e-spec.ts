@@ -43,7 +43,7 @@ abstract class LedgerSink {
       transaction,
     );
     if (isNew)
-      for (const change of transaction.changes)
+      for await (const change of transaction.changes)
         await client.query('insert into applied values ($1, $2)', [
           transaction.slotName,
           change.relation,

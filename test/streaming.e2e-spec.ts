@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { capture, inserted } from './support/capture.js';
 import { useServer } from './support/suite.js';
+import { changesOf } from './support/changes-of.js';
 
 const suite = useServer();
 
@@ -19,7 +20,7 @@ describe('streaming', () => {
     await source.query("update t set v = 'z' where id = 1");
     await source.query('delete from t where id = 2');
     await pipeline.caughtUp();
-    expect(applied.map(({ changes }) => changes.map(({ op }) => op))).toEqual([
+    expect(applied.map((each) => changesOf(each).map(({ op }) => op))).toEqual([
       ['insert', 'insert'],
       ['update'],
       ['delete'],

@@ -33,9 +33,11 @@ describe('OnTransaction', () => {
 
       @OnTransaction(shop)
       async handled(tx: Transaction<Shop>): Promise<string[]> {
-        return tx.changes.flatMap((change) =>
-          change.op === 'insert' ? [change.record.total] : [],
-        );
+        const totals: string[] = [];
+        for await (const change of tx.changes) {
+          if (change.op === 'insert') totals.push(change.record.total);
+        }
+        return totals;
       }
 
       @OnTransaction()

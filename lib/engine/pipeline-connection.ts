@@ -30,7 +30,7 @@ export interface ConnectionSubject {
   readonly target: SessionTarget;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
-  delivered(transaction: Transaction, milliseconds: number): void;
+  delivered(transaction: Transaction, changes: number, ms: number): void;
   /** A position moved. */
   moved(): void;
   warning(message: string): void;
@@ -84,8 +84,8 @@ export class PipelineConnection {
       around: subject.options.around,
       positions: this.positions,
       insideDelivery: (work) => subject.insideDelivery(work),
-      delivered: (transaction, milliseconds) =>
-        subject.delivered(transaction, milliseconds),
+      delivered: (transaction, changes, ms) =>
+        subject.delivered(transaction, changes, ms),
       progressed: () => {
         this.#releaseWhenDrained();
         this.#moved();

@@ -1,5 +1,9 @@
 import { deliverTransaction } from './deliver/deliver-transaction.js';
-import { SerialDelivery, type Work } from './deliver/serial-delivery.js';
+import {
+  SerialDelivery,
+  type TransactionWork,
+  type Work,
+} from './deliver/serial-delivery.js';
 import type { Sink } from './deliver/sink.js';
 import type { Transaction } from './model/transaction.js';
 import type { AroundDelivery } from './options/pipeline-options.js';
@@ -13,7 +17,7 @@ export interface DeliverySubject {
   readonly positions: Positions;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
-  delivered(transaction: Transaction, milliseconds: number): void;
+  delivered(transaction: Transaction, changes: number, ms: number): void;
   /** Something became durable or was stored. */
   progressed(): void;
   warning(message: string): void;
@@ -31,7 +35,7 @@ export class PipelineDelivery {
     const { positions } = subject;
     this.#subject = subject;
     this.#serial = new SerialDelivery({
-      deliver: (transaction) => this.#deliver(transaction),
+      deliver: (work) => this.#deliver(work),
       store: () => this.store(),
       started: (work) => positions.handOver(work.end),
       settled: (work) => {
@@ -85,7 +89,7 @@ export class PipelineDelivery {
     this.#subject.progressed();
   }
 
-  async #deliver(transaction: Transaction): Promise<void> {
+  async #deliver({ transaction, changes }: TransactionWork): Promise<void> {
     const { around, sink } = this.#subject;
     const began = performance.now();
     this.#current = transaction;
@@ -101,7 +105,7 @@ export class PipelineDelivery {
       this.#current = null;
     }
     this.#noteStored(transaction);
-    this.#subject.delivered(transaction, performance.now() - began);
+    this.#subject.delivered(transaction, changes, performance.now() - began);
   }
 
   /** A keeper that advanced to the transaction has stored its end with it. */

@@ -118,11 +118,12 @@ export class PipelineIntake {
       case 'fault':
         return this.#fail(new HaltError(assembled.code, assembled));
       case 'transaction': {
-        const { transaction, bytes } = assembled;
+        const { transaction, changes, bytes } = assembled;
         const end = transaction.commitEndLsn ?? transaction.commitLsn;
         return this.#ports.push({
           kind: 'transaction',
           transaction,
+          changes,
           bytes,
           end,
         });

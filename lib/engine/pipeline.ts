@@ -2,7 +2,6 @@ import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import type { Sink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
 import { formatLsn, type Lsn } from './model/lsn.js';
-import type { Transaction } from './model/transaction.js';
 import { within } from './model/within.js';
 import type {
   ConnectionOption,
@@ -119,8 +118,8 @@ export class Pipeline {
         sink: this.#sink,
         target: this.#target(abort.signal),
         insideDelivery: (work) => this.#insideDelivery(work),
-        delivered: (transaction, milliseconds) =>
-          this.#delivered(transaction, milliseconds),
+        delivered: ({ commitLsn }, changes, ms) =>
+          this.#delivered(commitLsn, changes, ms),
         moved: () => this.#moved(),
         warning: (message) => this.#events.emit('warning', { message }),
       },
@@ -340,14 +339,18 @@ export class Pipeline {
     });
   }
 
-  #delivered({ commitLsn, changes }: Transaction, milliseconds: number): void {
+  #delivered(
+    commitLsn: Lsn,
+    changes: number,
+    durationMilliseconds: number,
+  ): void {
     this.#transactions += 1;
-    this.#changes += changes.length;
+    this.#changes += changes;
     this.#lastProgressAt = new Date();
     this.#events.emit('delivered', {
       commitLsn,
-      changes: changes.length,
-      durationMilliseconds: milliseconds,
+      changes,
+      durationMilliseconds,
     });
   }
 

@@ -4,7 +4,7 @@ import type { Halt } from '../engine/model/halt.js';
 import type { Pipeline } from '../engine/pipeline.js';
 
 /**
- * Writes one line for each halt, each return from one, each attempt to reconnect and each warning of a pipeline. What a
+ * Writes one line for the first stream, each halt, each return from one, each attempt to reconnect and each warning of a pipeline. What a
  * sink's own error says is never written: it may hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
@@ -17,9 +17,13 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       `${title} halted${at}: ${halt.code} (${halt.detail}). ${halt.remedy}`,
     );
   });
-  pipeline.on('state', ({ to }) => {
-    if (to !== 'streaming' || halted === null) return;
-    logger.log(`${title} streams again after ${halted.code}`);
+  pipeline.on('state', ({ from, to }) => {
+    if (to !== 'streaming') return;
+    if (halted !== null) {
+      logger.log(`${title} streams again after ${halted.code}`);
+    } else if (from === 'connecting') {
+      logger.log(`${title} streams from slot ${pipeline.options.slotName}`);
+    }
     halted = null;
   });
   pipeline.on('reconnect', ({ reason, attempt, delayMilliseconds }) => {

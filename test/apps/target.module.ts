@@ -9,6 +9,7 @@ export class Target implements OnModuleDestroy {
 
   constructor() {
     this.pool.on('error', () => {});
+    this.pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   async transaction(

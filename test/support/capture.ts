@@ -6,6 +6,7 @@ import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.
 import { Pipeline } from '../../lib/engine/pipeline.js';
 import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
 import type { TestDatabase } from './test-database.js';
+import { changesOf } from './changes-of.js';
 
 /** What happens to a transaction between its delivery and its checkpoint. */
 export type Apply = (transaction: Transaction) => Promise<void>;
@@ -74,8 +75,8 @@ export function inserted(
   transactions: readonly Transaction[],
   column: string,
 ): unknown[] {
-  return transactions.flatMap(({ changes }) =>
-    changes.flatMap((change) =>
+  return transactions.flatMap((transaction) =>
+    changesOf(transaction).flatMap((change) =>
       change.op === 'insert' ? [change.record[column]] : [],
     ),
   );

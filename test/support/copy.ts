@@ -7,6 +7,7 @@ import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.
 import { Pipeline } from '../../lib/engine/pipeline.js';
 import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
 import type { TestDatabase } from './test-database.js';
+import { changesOf } from './changes-of.js';
 
 /** What differs from a copy with default options. */
 export interface CopyOptions extends Partial<PipelineOptions> {
@@ -54,7 +55,7 @@ export async function copy(
           transaction,
         );
         if (isNew) {
-          for (const change of transaction.changes) {
+          for await (const change of transaction.changes) {
             if (change.op !== 'insert') continue;
             await client.query('insert into copied values ($1)', [
               change.record['id'],
@@ -66,7 +67,7 @@ export async function copy(
           [
             formatLsn(transaction.commitLsn),
             isNew ? 'applied' : 'skipped',
-            transaction.changes.length,
+            changesOf(transaction).length,
           ],
         );
         await beforeCommit?.(transaction);

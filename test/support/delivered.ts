@@ -1,9 +1,9 @@
 import type { Change } from '../../lib/engine/model/change.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
 import { capture, type Capture, type CaptureOptions } from './capture.js';
-import { currentLsn } from './logical-slot.js';
 import type { SuiteServer } from './suite.js';
 import type { TestDatabase } from './test-database.js';
+import { changesOf } from './changes-of.js';
 
 /** A source whose publication `p` is captured. */
 export interface Streaming extends Capture {
@@ -36,14 +36,14 @@ export async function streaming(
     target,
     run: async (statements) => {
       await source.query(statements);
-      await running.pipeline.caughtUp(await currentLsn(source));
+      await running.pipeline.caughtUp();
     },
   };
 }
 
 /** All changes of the transactions, in order. */
 export function changesIn(transactions: readonly Transaction[]): Change[] {
-  return transactions.flatMap(({ changes }) => [...changes]);
+  return transactions.flatMap((transaction) => [...changesOf(transaction)]);
 }
 
 /** What a change says about rows: its operation, and the rows that it carries. */

@@ -24,11 +24,15 @@ export async function mirror(
     transaction,
   );
   if (!isNew) return false;
-  for (const change of transaction.changes) await write(client, change);
+  let changes = 0;
+  for await (const change of transaction.changes) {
+    await write(client, change);
+    changes += 1;
+  }
   await client.query('insert into ledger values ($1, $2, $3)', [
     transaction.slotName,
     formatLsn(transaction.commitLsn),
-    transaction.changes.length,
+    changes,
   ]);
   return true;
 }

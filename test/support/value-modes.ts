@@ -4,6 +4,7 @@ import type { TypesOption } from '../../lib/engine/options/pipeline-options.js';
 import { capture, type Capture } from './capture.js';
 import { currentLsn } from './logical-slot.js';
 import type { TestDatabase } from './test-database.js';
+import { changesOf } from './changes-of.js';
 
 /** The rows that were inserted into one table, in order, as three pipelines with different `types` gave them. */
 export interface RowsByMode {
@@ -83,8 +84,8 @@ async function streaming(
 }
 
 function rowsOf({ applied }: Capture): Row[] {
-  return applied.flatMap(({ changes }) =>
-    changes.flatMap((change) =>
+  return applied.flatMap((transaction) =>
+    changesOf(transaction).flatMap((change) =>
       change.op === 'insert' && change.table === 'm' ? [change.record] : [],
     ),
   );

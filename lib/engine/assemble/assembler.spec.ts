@@ -3,6 +3,7 @@ import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
 import { type Assembled, Assembler } from './assembler.js';
+import { changesOf } from '../../../test/support/changes-of.js';
 
 const MICROS = 1_767_323_045_123_456n; // 2026-01-02T03:04:05.123456Z
 
@@ -111,6 +112,7 @@ describe('grouping', () => {
     expect(assembled).toEqual([
       {
         kind: 'transaction',
+        changes: 3,
         bytes: 30,
         transaction: {
           pipeline: 'orders',
@@ -466,7 +468,7 @@ describe('the shape of changes', () => {
       ' ',
     );
     expect(
-      assembled.transaction.changes.map((change) => Object.keys(change)),
+      changesOf(assembled.transaction).map((change) => Object.keys(change)),
     ).toEqual([
       [...common, 'record'],
       [...common, 'record', 'unchanged', 'old'],

@@ -33,6 +33,8 @@ export type Assembled =
   | {
       readonly kind: 'transaction';
       readonly transaction: Transaction;
+      /** Number of its changes. */
+      readonly changes: number;
       /** Payload bytes of its changes and messages. */
       readonly bytes: number;
     }
@@ -164,6 +166,7 @@ export class Assembler {
         content.changes,
         content.messages,
       ),
+      changes: content.changes.length,
       bytes: content.bytes,
     };
   }

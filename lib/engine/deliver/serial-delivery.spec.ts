@@ -15,7 +15,7 @@ function work(end: bigint, bytes = 10): Work {
     changes: [],
     messages: [],
   };
-  return { kind: 'transaction', transaction, bytes, end };
+  return { kind: 'transaction', transaction, changes: 0, bytes, end };
 }
 
 function pass(end: bigint): Work {
@@ -29,7 +29,7 @@ class Stage {
   readonly errors: unknown[] = [];
   storing: Deferred<void> | null = null;
   readonly delivery = new SerialDelivery({
-    deliver: (transaction) => {
+    deliver: ({ transaction }) => {
       this.log.push(`deliver ${transaction.xid}`);
       const handler = deferred<void>();
       this.running.push(handler);

@@ -4,21 +4,27 @@ import type { Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
 import { Fifo } from './fifo.js';
 
+/** A transaction for the sink. */
+export interface TransactionWork {
+  readonly kind: 'transaction';
+  readonly transaction: Transaction;
+  /** Number of its changes. */
+  readonly changes: number;
+  /** Payload bytes that it holds. */
+  readonly bytes: number;
+  readonly end: Lsn;
+}
+
 /** What comes out of assembly, in commit order. */
 export type Work =
-  | {
-      readonly kind: 'transaction';
-      readonly transaction: Transaction;
-      readonly bytes: number;
-      readonly end: Lsn;
-    }
+  | TransactionWork
   /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
   | { readonly kind: 'pass'; readonly end: Lsn };
 
 /** What a delivery asks of its surroundings. */
 export interface DeliveryPorts {
   /** Applies one transaction; resolves when it is durable. */
-  deliver(transaction: Transaction): Promise<void>;
+  deliver(work: TransactionWork): Promise<void>;
   /** Stores positions that no transaction carries. */
   store(): Promise<void>;
   /** A transaction is about to be handed over. */
@@ -114,7 +120,7 @@ export class SerialDelivery {
   async #perform(work: Work): Promise<void> {
     if (work.kind === 'transaction') {
       this.ports.started(work);
-      await this.ports.deliver(work.transaction);
+      await this.ports.deliver(work);
       this.#bytes -= work.bytes;
     }
     this.ports.settled(work);

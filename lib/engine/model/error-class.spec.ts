@@ -18,6 +18,17 @@ describe('errorClass', () => {
     expect(errorClass(undefined)).toBe('undefined');
   });
 
+  it('answers also for what throws when it is looked at', () => {
+    const secret = (): never => {
+      throw new Error('secret');
+    };
+    const bare = Object.defineProperty(new Error('secret'), 'constructor', {
+      value: undefined,
+    });
+    const trap = new Proxy(new Error('secret'), { get: secret });
+    expect([errorClass(bare), errorClass(trap)]).toEqual(['Error', 'Error']);
+  });
+
   it('prints no class name and no code that could carry a value', () => {
     const hostile = class extends Error {
       readonly code = 'the secret';

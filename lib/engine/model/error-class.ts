@@ -6,6 +6,15 @@ const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
  * message may quote a row or a secret.
  */
 export function errorClass(error: unknown): string {
+  try {
+    return classOf(error);
+  } catch {
+    // Whatever was thrown may throw when it is looked at, and a failure must not turn into another one for that.
+    return 'Error';
+  }
+}
+
+function classOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const className = error.constructor.name;
   const name = PRINTABLE_NAME.test(className) ? className : 'Error';

@@ -17,6 +17,6 @@ export interface Transaction<T = Tables> {
   /** Time of the commit in microseconds since 1970-01-01 UTC. */
   readonly commitTimeMicros: bigint;
   /** In the order in which the statements ran. */
-  readonly changes: readonly Change<T>[];
+  readonly changes: readonly Change<T>[] | AsyncIterable<Change<T>>;
   readonly messages: readonly Message[];
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { freePort } from '../../../test/support/free-port.js';
+import type { ConnectionOption } from '../options/pipeline-options.js';
 import { judgeError } from './error-classes.js';
 import { ANSWER_TIMEOUT_MS, openClient } from './session.js';
 
@@ -37,9 +38,7 @@ async function stranger(answer: readonly number[]): Promise<{
 }
 
 /** Why no session comes about. */
-async function refusal(
-  connection: Awaited<ReturnType<typeof stranger>>['connection'],
-): Promise<string> {
+async function refusal(connection: ConnectionOption): Promise<string> {
   try {
     await openClient(
       {
@@ -84,5 +83,43 @@ describe('a session with what is no PostgreSQL server', () => {
     await vi.waitFor(() => expect(sockets[0]?.bytesRead).toBeGreaterThan(200));
     await vi.advanceTimersByTimeAsync(ANSWER_TIMEOUT_MS);
     expect(await refused).toBe('connection lost (Error)');
+  });
+});
+
+describe('a connection function', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('that never answers is given up', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const refused = refusal(() => new Promise(() => {}));
+    await vi.advanceTimersByTimeAsync(ANSWER_TIMEOUT_MS);
+    expect(await refused).toBe('the connection function gave no settings');
+  });
+
+  it('leaves no timer behind when the pipeline stops meanwhile', async () => {
+    const abort = new AbortController();
+    const timers = (): number =>
+      process.getActiveResourcesInfo().filter((name) => name === 'Timeout')
+        .length;
+    const before = timers();
+    const opening = openClient(
+      {
+        connection: () => new Promise(() => {}),
+        applicationName: 'test',
+        signal: abort.signal,
+      },
+      'sql',
+    );
+    expect(timers()).toBe(before + 1);
+    abort.abort();
+    await expect(opening).rejects.toThrow();
+    expect(timers()).toBe(before);
+  });
+
+  it('that returns nothing connects to nowhere, and not to the defaults of pg', async () => {
+    const refused: unknown = await Reflect.apply(refusal, null, [() => {}]);
+    expect(refused).toBe('the connection function gave no settings');
   });
 });

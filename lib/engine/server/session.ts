@@ -1,6 +1,7 @@
 import pg, { type Client, type ClientConfig, type CustomTypesConfig } from 'pg';
 import type { ConnectionOption } from '../options/pipeline-options.js';
 import { ConnectionFault } from '../model/connection-fault.js';
+import { deferred } from '../model/deferred.js';
 import { errorClass } from '../model/error-class.js';
 import {
   containParser,
@@ -40,7 +41,7 @@ export async function openClient(
   kind: 'sql' | 'replication',
 ): Promise<Client> {
   target.signal.throwIfAborted();
-  const settings = await resolveSettings(target.connection);
+  const settings = await resolveSettings(target);
   target.signal.throwIfAborted();
   const client = createClient(settings, kind);
   liftReadTimeout(client);
@@ -115,12 +116,13 @@ export function commandSession(client: Client): CommandSession {
   };
 }
 
-async function resolveSettings(
-  connection: ConnectionOption,
-): Promise<ClientConfig> {
+async function resolveSettings({
+  connection,
+  signal,
+}: SessionTarget): Promise<ClientConfig> {
   const settings =
     typeof connection === 'function'
-      ? await callConnection(connection)
+      ? await callConnection(connection, signal)
       : connection;
   return typeof settings === 'string'
     ? { connectionString: settings }
@@ -129,15 +131,28 @@ async function resolveSettings(
 
 async function callConnection(
   connection: Extract<ConnectionOption, () => unknown>,
+  signal: AbortSignal,
 ): Promise<string | ClientConfig> {
+  const late = deferred<null>();
+  const giveUp = (): void => late.resolve(null);
+  const timer = setTimeout(giveUp, ANSWER_TIMEOUT_MS);
+  signal.addEventListener('abort', giveUp, { once: true });
+  let settings: string | ClientConfig | null | undefined;
   try {
-    return await connection();
+    settings = await Promise.race([connection(), late.promise]);
   } catch (error) {
     // The message may hold a secret: only the class of the error travels on.
     throw new ConnectionFault(
       `the connection function failed with ${errorClass(error)}`,
     );
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', giveUp);
   }
+  // pg would connect to its own defaults.
+  if (settings === null || settings === undefined)
+    throw new ConnectionFault('the connection function gave no settings');
+  return settings;
 }
 
 function createClient(

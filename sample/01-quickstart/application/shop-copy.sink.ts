@@ -35,10 +35,14 @@ export class ShopCopy {
         tx,
       );
       if (!isNew) return; // applied before the application was killed
-      for (const change of tx.changes) await this.#write(client, change);
+      let changes = 0;
+      for await (const change of tx.changes) {
+        await this.#write(client, change);
+        changes += 1;
+      }
       await client.query(
         'INSERT INTO ledger (commit_lsn, changes, committed_at) VALUES ($1, $2, $3)',
-        [formatLsn(tx.commitLsn), tx.changes.length, tx.commitTime],
+        [formatLsn(tx.commitLsn), changes, tx.commitTime],
       );
     });
   }

@@ -7,8 +7,10 @@ export class TargetDatabase implements OnModuleDestroy {
 
   constructor(connectionString: string) {
     this.pool = new Pool({ connectionString, max: 3 });
-    // An idle connection that breaks is replaced at the next use.
+    // A connection that breaks is replaced at the next use, and a query that was under way rejects by itself. Without
+    // these listeners the loss would end the process.
     this.pool.on('error', () => {});
+    this.pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   /** Runs work in one transaction: all of it or nothing. */
