@@ -100,6 +100,13 @@ describe('deliverTransaction', () => {
     expect(text.halt?.detail).toBe('a handler of OrderSink failed with string');
   });
 
+  it('takes the halt of another pipeline, on which a handler waited, for an error of the sink', async () => {
+    const other = new HaltError('publication/missing', { detail: 'elsewhere' });
+    const { halt } = await deliver(async () => Promise.reject(other));
+    expect(halt?.code).toBe('sink_failed');
+    expect(halt?.sinkError()).toBe(other);
+  });
+
   it('halts when the handler returns no promise', async () => {
     for (const value of [undefined, null, true, { then: 1 }]) {
       const { halt } = await deliver(() => value);

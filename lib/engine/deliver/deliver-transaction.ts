@@ -4,6 +4,9 @@ import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 import type { Sink } from './sink.js';
 
+/** Tells what was found here from whatever a handler throws. */
+const NO_PROMISE = Symbol('no promise');
+
 /**
  * Hands one transaction to the sink and resolves when its work is durable.
  *
@@ -78,16 +81,16 @@ async function callHandler(
   const lsn = transaction.commitLsn;
   const call = await failureOf(async () => {
     const result = sink.transaction(transaction);
-    if (!isPromiseLike(result)) {
-      throw new HaltError('sink_failed/no_promise', {
-        detail: `a handler of ${sink.name} returned no promise`,
-        lsn,
-      });
-    }
+    if (!isPromiseLike(result)) throw NO_PROMISE;
     await result;
   });
   if (call === null) return;
-  if (call.error instanceof HaltError) throw call.error;
+  if (call.error === NO_PROMISE) {
+    throw new HaltError('sink_failed/no_promise', {
+      detail: `a handler of ${sink.name} returned no promise`,
+      lsn,
+    });
+  }
   throw new HaltError('sink_failed', {
     detail: `a handler of ${sink.name} failed with ${errorClass(call.error)}`,
     lsn,
