@@ -114,7 +114,7 @@ describe('a connection function', () => {
     );
     expect(timers()).toBe(before + 1);
     abort.abort();
-    await expect(opening).rejects.toThrow('aborted');
+    await expect(opening).rejects.toThrow('gave no settings');
     expect(timers()).toBe(before);
   });
 
