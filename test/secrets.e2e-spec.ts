@@ -197,8 +197,8 @@ describe('no surface prints a secret', () => {
       },
     ],
     [
-      'a connection string that is none',
-      () => `postgres://user:${SECRET}@host:port/${SECRET}`,
+      'a function that returns a connection string that is none',
+      () => () => `postgres://user:${SECRET}@host:port/${SECRET}`,
     ],
     [
       'a function that fails',
@@ -241,6 +241,7 @@ describe('no surface prints a secret', () => {
       { slotName: `Ä ${SECRET}` },
       { publication: [`\0${SECRET}`] },
       { [`${SECRET} `]: 1 },
+      { connection: `postgres://user:${SECRET}@host:port/${SECRET}` },
     ]) {
       const build = async (): Promise<unknown> =>
         capture(source, { target, ...options });
