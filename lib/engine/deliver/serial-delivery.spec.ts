@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred, type Deferred } from '../model/deferred.js';
 import type { Transaction } from '../model/transaction.js';
 import { SerialDelivery, type Work } from './serial-delivery.js';
@@ -17,6 +17,9 @@ function work(end: bigint, bytes = 10): Work {
   };
   return { kind: 'transaction', transaction, changes: 0, bytes, end };
 }
+
+/** What each transaction counts beside its payload. */
+const ALLOWANCE = 512;
 
 function pass(end: bigint): Work {
   return { kind: 'pass', end };
@@ -59,6 +62,15 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+// A busy machine must not use up the turn of a delivery, which then waits for another one.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
 describe('SerialDelivery', () => {
   it('delivers one at a time, in order', async () => {
     const stage = new Stage();
@@ -98,6 +110,7 @@ describe('SerialDelivery', () => {
   });
 
   it('lets timers run between handlers that wait for nothing', async () => {
+    vi.useRealTimers();
     let delivered = 0;
     const delivery = new SerialDelivery({
       deliver: async () => {
@@ -120,11 +133,11 @@ describe('SerialDelivery', () => {
     const stage = new Stage();
     stage.delivery.push(work(10n, 7));
     stage.delivery.push(work(20n, 5));
-    expect(stage.delivery.bytes).toBe(12);
+    expect(stage.delivery.bytes).toBe(12 + 2 * ALLOWANCE);
     await turn();
-    expect(stage.delivery.bytes).toBe(12);
+    expect(stage.delivery.bytes).toBe(12 + 2 * ALLOWANCE);
     await stage.finish(0);
-    expect(stage.delivery.bytes).toBe(5);
+    expect(stage.delivery.bytes).toBe(5 + ALLOWANCE);
     await stage.finish(1);
     expect(stage.delivery.bytes).toBe(0);
   });
