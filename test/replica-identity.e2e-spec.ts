@@ -32,6 +32,29 @@ describe('the old row', () => {
     ]);
   });
 
+  it('has the columns of the index that is the replica identity, and no others', async () => {
+    const { run, applied } = await streaming(
+      suite,
+      `create table t(id int primary key, email text not null unique, v text);
+       alter table t replica identity using index t_email_key`,
+    );
+    await run(`insert into t values (1, 'a', 'x')`);
+    await run(`update t set v = 'y'`);
+    await run(`update t set id = 2`);
+    await run(`update t set email = 'b'`);
+    await run('delete from t');
+    expect(
+      changesIn(applied).flatMap((change) =>
+        change.op === 'update' || change.op === 'delete' ? [change.old] : [],
+      ),
+    ).toEqual([
+      null,
+      null,
+      { kind: 'key', record: { email: 'a' } },
+      { kind: 'key', record: { email: 'b' } },
+    ]);
+  });
+
   it('has the old key when an update changes the key, and a copy keeps one row (O04)', async () => {
     const table = 'create table t(id int primary key, v text)';
     const { run, applied } = await streaming(suite, table);
