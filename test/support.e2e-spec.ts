@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { compareTables, countApplied } from './support/compare-tables.js';
+import { copy, copyResult } from './support/copy.js';
 import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
 import { PostgresServer } from './support/postgres-server.js';
 import { useServer } from './support/suite.js';
@@ -103,6 +105,57 @@ it('serves TLS with a certificate that a client can verify, and leaves nothing b
   await server.remove();
   expect(existsSync(server.dataFolder)).toBe(false);
 }, 60_000);
+
+describe('the counts of the tests', () => {
+  const suite = useServer();
+
+  it('tell rows that are missing, extra or different, with a key and without', async () => {
+    const source = await suite.database();
+    const target = await suite.database('target');
+    for (const database of [source, target]) {
+      await database.query(
+        `create table keyed(id int primary key, v text); create table bare(v text);
+         create publication p for table keyed, bare;
+         insert into keyed select n, 'v' from generate_series(1, 9) as n;
+         insert into bare values ('same'), ('same')`,
+      );
+    }
+    await target.query('delete from keyed where id <= 3');
+    await source.query('delete from keyed where id = 9');
+    await target.query('update keyed set v = null where id in (4, 5)');
+    await target.query(`insert into bare values ('same'), ('other')`);
+    await source.query(`insert into bare values ('lost')`);
+    expect(await compareTables(source, target)).toEqual({
+      missing: 4,
+      extra: 3,
+      different: 2,
+    });
+  });
+
+  it('tell transactions that a ledger has more than once, for each slot by itself', async () => {
+    const target = await suite.database();
+    await target.query(
+      `create table ledger(slot_name text, commit_lsn pg_lsn);
+       insert into ledger values ('a', '0/1'), ('a', '0/2'), ('a', '0/2'), ('a', '0/3'), ('a', '0/3'), ('b', '0/1')`,
+    );
+    expect(await countApplied(target)).toEqual({ applied: 4, appliedTwice: 2 });
+  });
+
+  it('tell transactions that a copy applied more than once, and not those that it skipped', async () => {
+    const source = await suite.database();
+    const target = await suite.database('target');
+    await copy(source, { target });
+    await target.query(
+      `insert into ledger values ('0/1', 'applied', 1), ('0/2', 'applied', 1), ('0/2', 'applied', 1), ('0/1', 'skipped', 1)`,
+    );
+    expect(await copyResult(target)).toEqual({
+      ids: [],
+      applied: 3,
+      appliedTwice: 1,
+      skipped: 1,
+    });
+  });
+});
 
 describe('the proxy of the tests', () => {
   const suite = useServer();
