@@ -186,12 +186,32 @@ function expand(
       'must be an object of pipeline names and their options.',
     );
   }
-  return new Map(
+  const byName = new Map(
     Object.entries(pipelines).map(([name, own]) => [
       name,
       withConnection(name, own, shared),
     ]),
   );
+  refuseSharedSlots(byName);
+  return byName;
+}
+
+/** Two pipelines on one slot would take turns, and each transaction would reach only one of the two sinks. */
+function refuseSharedSlots(byName: ReadonlyMap<string, PipelineOptions>): void {
+  const pipelines = [...byName];
+  for (const [index, [name, { connection, slotName }]] of pipelines.entries()) {
+    const other = pipelines
+      .slice(0, index)
+      .find(
+        ([, each]) =>
+          each.slotName === slotName && each.connection === connection,
+      );
+    if (other === undefined) continue;
+    throw new ReplicantConfigError(
+      'slotName',
+      `is the same in the pipelines "${other[0]}" and "${name}"; give each a slot of its own.`,
+    );
+  }
 }
 
 function withConnection(

@@ -102,6 +102,24 @@ describe('ReplicantModule.forRoot', () => {
     expect(asked).toEqual(['shared', 'own']);
   });
 
+  it('refuses two pipelines on one slot of one server', async () => {
+    const { orders, audit } = several.pipelines;
+    const shared = { orders, audit: { ...audit, slotName: orders.slotName } };
+    expect(() =>
+      ReplicantModule.forRoot({
+        connection,
+        pipelines: { orders, audit: orders },
+      }),
+    ).toThrow(
+      'Option slotName: is the same in the pipelines "orders" and "audit"',
+    );
+    const registry = await boot({
+      imports: [ReplicantModule.forRoot({ connection, pipelines: shared })],
+      providers: [OrdersSink, AuditSink],
+    });
+    expect(names(registry)).toEqual(['orders', 'audit']);
+  });
+
   it('injects pipelines by name and by handle, in any module', async () => {
     const handle = definePipeline('audit');
     @Injectable()

@@ -271,7 +271,8 @@ export class PipelineConnection {
   }
 
   #notice({ severity, code }: ServerNotice): void {
-    if (severity === 'WARNING' && code === PUBLICATION_SKIPPED) {
+    // By its code alone: the severity is in the language of the server.
+    if (code === PUBLICATION_SKIPPED) {
       this.#fail(
         new HaltError('publication/missing', {
           detail: 'a publication does not exist at this point of the WAL',
@@ -287,9 +288,10 @@ export class PipelineConnection {
   async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
     this.#gate.hold('types');
     try {
-      return await withSqlSession(this.#subject.target, (session) =>
+      const reading = withSqlSession(this.#subject.target, (session) =>
         readTypes(session, oids),
       );
+      return await Promise.race([reading, this.ended]);
     } finally {
       this.#gate.release('types');
     }

@@ -5,7 +5,9 @@ import type { AroundDelivery } from '../options/pipeline-options.js';
 import type { Sink } from './sink.js';
 
 /** Tells what was found here from whatever a handler throws. */
-const NO_PROMISE = Symbol('no promise');
+class NoPromiseError extends Error {
+  override readonly name = 'NoPromiseError';
+}
 
 /**
  * Hands one transaction to the sink and resolves when its work is durable.
@@ -81,11 +83,11 @@ async function callHandler(
   const lsn = transaction.commitLsn;
   const call = await failureOf(async () => {
     const result = sink.transaction(transaction);
-    if (!isPromiseLike(result)) throw NO_PROMISE;
+    if (!isPromiseLike(result)) throw new NoPromiseError();
     await result;
   });
   if (call === null) return;
-  if (call.error === NO_PROMISE) {
+  if (call.error instanceof NoPromiseError) {
     throw new HaltError('sink_failed/no_promise', {
       detail: `a handler of ${sink.name} returned no promise`,
       lsn,

@@ -35,6 +35,8 @@ export interface DeliveryPorts {
   failed(error: unknown): void;
 }
 
+/** What a queued transaction costs beside its payload: many tiny ones must not outgrow the limit in bytes. */
+const TRANSACTION_ALLOWANCE_BYTES = 512;
 /** Handlers that wait for nothing would otherwise keep the timers of the process from running. */
 const LONGEST_TURN_MS = 20;
 
@@ -51,14 +53,14 @@ export class SerialDelivery {
 
   constructor(private readonly ports: DeliveryPorts) {}
 
-  /** Payload bytes of transactions that are not durable yet. */
+  /** Payload bytes of transactions that are not durable yet, and an allowance for each of them. */
   get bytes(): number {
     return this.#bytes;
   }
 
   push(work: Work): void {
     if (this.#stopped) return;
-    if (work.kind === 'transaction') this.#bytes += work.bytes;
+    this.#bytes += held(work);
     this.#queue.push(work);
     this.#wake();
   }
@@ -121,8 +123,14 @@ export class SerialDelivery {
     if (work.kind === 'transaction') {
       this.ports.started(work);
       await this.ports.deliver(work);
-      this.#bytes -= work.bytes;
     }
+    this.#bytes -= held(work);
     this.ports.settled(work);
   }
+}
+
+function held(work: Work): number {
+  return work.kind === 'transaction'
+    ? work.bytes + TRANSACTION_ALLOWANCE_BYTES
+    : 0;
 }

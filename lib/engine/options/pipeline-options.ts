@@ -41,7 +41,8 @@ export interface PipelineOptions {
   /** @default 'exact' */
   types?: TypesOption;
   /**
-   * Bytes of received and not yet delivered transactions from which on the socket is paused.
+   * Bytes of received and not yet delivered transactions from which on the socket is paused: their payload, and an allowance
+   * of 512 for each.
    *
    * @default 16777216
    */

@@ -4,6 +4,9 @@ import type { Positions } from './positions.js';
 import { statusDueIn, statusInterval, storeDueIn } from './status-timing.js';
 import { writeStatus } from './wire.js';
 
+/** How long nothing is looked at, and the time between status updates while reading is paused. */
+const LONGEST_REST_MS = 1_000;
+
 /** What feedback needs of its connection. */
 export interface FeedbackPorts {
   readonly positions: Positions;
@@ -90,7 +93,13 @@ export class Feedback {
       positions.storable === null ? Infinity : this.#storeDueIn(now);
     const life = this.#liveness(now);
     this.#arm(
-      now + Math.min(status, store, life.kind === 'wait' ? life.ms : 0),
+      now +
+        Math.min(
+          status,
+          store,
+          life.kind === 'wait' ? life.ms : 0,
+          LONGEST_REST_MS,
+        ),
       now,
     );
   }
@@ -144,7 +153,10 @@ export class Feedback {
   #statusDueIn(now: number): number {
     return statusDueIn({
       sinceLast: now - this.#sentAt,
-      interval: this.#interval,
+      // A paused socket tells nothing of its end: only writing to it does.
+      interval: this.#ports.paused()
+        ? Math.min(this.#interval, LONGEST_REST_MS)
+        : this.#interval,
       moved: this.#ports.positions.flush !== this.#sentFlush,
       replyAsked: this.#replyAsked,
     });

@@ -26,7 +26,7 @@ export interface PipelineStatus {
     /** Age of the transaction that the sink works on; 0 when it works on none. */
     readonly milliseconds: number;
   };
-  /** Payload received and not yet durable. */
+  /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction. */
   readonly inflightBytes: number;
   /** Transactions that became durable since the process began. */
   readonly transactions: number;

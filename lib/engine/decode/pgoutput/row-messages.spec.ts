@@ -243,11 +243,15 @@ describe('update', () => {
 });
 
 describe('delete', () => {
-  it('reads a key', () => {
-    expect(
-      announced(KEYED).decode(deleteFrame(1, 'K', ['1', null, null])),
-    ).toHaveProperty('old', { kind: 'key', record: { id: 1 } });
-  });
+  it.each(['d', 'i'])(
+    'reads a key under the replica identity %s',
+    (identity) => {
+      const decoder = announced({ ...KEYED, identity });
+      expect(
+        decoder.decode(deleteFrame(1, 'K', ['1', null, null])),
+      ).toHaveProperty('old', { kind: 'key', record: { id: 1 } });
+    },
+  );
 
   it('reads a full row without primary key and with NULLs (L05, O05)', () => {
     const columns = [{ name: 'a', typeOid: 23 }, { name: 'b' }];
