@@ -119,6 +119,31 @@ describe('stopping a pipeline', () => {
     expect(states).toEqual(['connecting', 'streaming', 'draining', 'stopped']);
   });
 
+  it('says once that the delivery it waited for failed, however often it was asked', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls } = capture(source, {
+      target,
+      async apply() {
+        await release.promise;
+        throw new Error('the sink is broken');
+      },
+    });
+    const warnings: string[] = [];
+    pipeline.on('warning', ({ message }) => warnings.push(message));
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await insertEach(source, [1]);
+    await waitFor(() => calls.length === 1);
+    const stops = [pipeline.stop(), pipeline.stop(), pipeline.stop()];
+    release.resolve();
+    await Promise.all(stops);
+    expect(warnings).toEqual([
+      expect.stringContaining('the delivery that ran while stopping failed'),
+    ]);
+    expect(pipeline.state).toBe('stopped');
+  });
+
   it('ends at once while it connects to a server that accepts and never answers, and leaves nothing open (F04, F07)', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { port, sockets } = await silentServer();
