@@ -4,7 +4,6 @@ import { type Cores, pin } from './cores.js';
 /** Keep the server from doing anything of its own while a reader is measured, and all WAL where the slots need it. */
 const SETTINGS = {
   fsync: 'off',
-  synchronous_commit: 'off',
   full_page_writes: 'off',
   autovacuum: 'off',
   max_wal_size: '16GB',

@@ -2,7 +2,7 @@ import type { Row } from '../../lib/index.js';
 
 const SEED = 0x811c9dc5;
 const PRIME = 0x01000193;
-/** Of a text longer than this, as many characters are read as this, evenly spread. */
+/** Of a text longer than this, as many characters are read as this, evenly spread from the first to the last. */
 const CHARACTERS = 64;
 /** Mixed in after a value, beyond every character, so that `1`, `'1'` and `true` differ. */
 const END = { text: 0x10000, number: 0x10001, null: 0x10002, boolean: 0x10003 };
@@ -44,10 +44,11 @@ function mixValue(hash: number, value: unknown): number {
 
 function mixText(hash: number, text: string): number {
   const { length } = text;
-  const step = length > CHARACTERS ? length / CHARACTERS : 1;
+  const last = Math.min(length, CHARACTERS) - 1;
+  const step = length > CHARACTERS ? (length - 1) / last : 1;
   let mixed = mix(hash, length);
-  for (let at = 0; at < length; at += step)
-    mixed = mix(mixed, text.charCodeAt(at));
+  for (let index = 0; index <= last; index++)
+    mixed = mix(mixed, text.charCodeAt(Math.round(index * step)));
   return mix(mixed, END.text);
 }
 

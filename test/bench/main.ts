@@ -1,5 +1,10 @@
 import { describeServer, startBenchServer } from './bench-server.js';
-import { type BenchOptions, readOptions, USAGE } from './bench-options.js';
+import {
+  type BenchOptions,
+  readOptions,
+  USAGE,
+  UsageError,
+} from './bench-options.js';
 import { CongestionControl } from './congestion-control.js';
 import { consume } from './consume.js';
 import { findCores } from './cores.js';
@@ -12,15 +17,13 @@ process.exitCode = await run(process.argv.slice(2));
 
 /** Gives the exit code. */
 async function run(args: readonly string[]): Promise<number> {
-  let options: BenchOptions;
   try {
-    options = readOptions(args);
+    return await bench(readOptions(args));
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
-    console.error(USAGE);
+    if (!(error instanceof UsageError)) throw error;
+    console.error(`${error.message}\n\n${USAGE}`);
     return 2;
   }
-  return bench(options);
 }
 
 /** Runs a bench on a server of its own, and gives the exit code. */

@@ -70,7 +70,7 @@ function check(result: ReadResult, expected: Expected): void {
     const seen = result[name];
     if (seen !== null && seen !== expected[name])
       throw new Error(
-        `The ${name} differ from the source: ${seen} instead of ${expected[name]}.`,
+        `Not what is in the source: ${name} ${seen} instead of ${expected[name]}.`,
       );
   }
 }

@@ -87,7 +87,7 @@ export class Source {
   async writeOne(id: number): Promise<void> {
     await this.session.query({
       name: 'one',
-      text: `INSERT INTO orders VALUES ($1, 1, 'one', 1.00, '2026-01-01 00:00:00Z', '{}', true, md5($1::text)::uuid)`,
+      text: `INSERT INTO orders VALUES ($1, 1, 'one', 1.00, '2026-01-01 00:00:00Z', '{}', true, md5('one')::uuid)`,
       values: [id],
     });
   }
