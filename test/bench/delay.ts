@@ -84,6 +84,7 @@ function programPath(script: string): string {
   return fileURLToPath(new URL(`programs/${script}`, import.meta.url));
 }
 
+/** A machine that is too slow for the rate delays the readers too: it is said how fast it was. */
 async function writeEvenly(source: Source, count: number): Promise<void> {
   const start = performance.now();
   for (let id = 1; id <= count; id++) {
@@ -91,4 +92,6 @@ async function writeEvenly(source: Source, count: number): Promise<void> {
     await sleep(Math.max(0, due - performance.now()));
     await source.writeOne(id);
   }
+  const seconds = (performance.now() - start) / 1000;
+  console.log(`  written at ${(count / seconds).toFixed(1)} a second`);
 }

@@ -43,7 +43,7 @@ async function bench(options: BenchOptions): Promise<number> {
     const setup = { options, server, cores, congestionControl };
     const { results, failures } =
       options.bench === 'consume' ? await consume(setup) : await delay(setup);
-    console.log(`\nmedians\n${table(results)}\n`);
+    console.log(`\n${table(results)}\n`);
     for (const failure of failures) console.error(`FAILED ${failure}`);
     console.log(closingLine(options.bench, results));
     return failures.length === 0 ? 0 : 1;
