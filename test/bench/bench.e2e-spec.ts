@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { RowChecksum } from './checksum.js';
+import { planLoads } from './loads.js';
+import { medians } from './report.js';
+
+const run = promisify(execFile);
+
+const row = { id: '1', quantity: 2, label: 'x'.repeat(100), active: true };
+
+function sumOf(...rows: Record<string, unknown>[]): number {
+  const checksum = new RowChecksum();
+  for (const one of rows) checksum.add(one);
+  return checksum.sum;
+}
+
+describe('RowChecksum', () => {
+  it.each([
+    ['a value', { ...row, id: '2' }],
+    ['a type', { ...row, id: 1 }],
+    ['the end of a text', { ...row, label: `${'x'.repeat(99)}y` }],
+    ['a length', { ...row, label: 'x'.repeat(101) }],
+    ['NULL', { ...row, active: null }],
+    ['the places of two values', { ...row, id: row.label, label: row.id }],
+    ['a column less', { id: '1', quantity: 2, label: row.label }],
+  ])('sees a difference in %s', (_what, other) => {
+    expect(sumOf(row)).toBe(sumOf({ ...row }));
+    expect(sumOf(other)).not.toBe(sumOf(row));
+  });
+
+  it('depends on what rows there are, not on their order', () => {
+    const other = { ...row, id: '2' };
+    expect(sumOf(row, other)).toBe(sumOf(other, row));
+    expect(sumOf(row, row)).not.toBe(sumOf(row, other));
+  });
+});
+
+it('gives loads under another congestion control its name', () => {
+  const names = planLoads(1, ['bbr', 'cubic']).map(({ name }) => name);
+  expect(names).toContain('rows100');
+  expect(names).toContain('rows100-cubic');
+  expect(planLoads(1, [null]).map(({ name }) => name)).not.toContain(
+    'rows100-null',
+  );
+});
+
+it('takes the median of each figure by itself', () => {
+  const runs = [
+    { wallSeconds: 3, peakRssMb: null },
+    { wallSeconds: 1, peakRssMb: null },
+    { wallSeconds: 2.5, peakRssMb: null },
+  ];
+  expect(medians(runs)).toEqual({ wallSeconds: 2.5, peakRssMb: null });
+});
+
+it('runs from the command line and ends with a line of JSON', async () => {
+  const { stdout } = await run(
+    'npm',
+    [
+      'run',
+      '--silent',
+      'bench',
+      '--',
+      'consume',
+      '--rounds=1',
+      '--scale=0.002',
+      '--only=rows100',
+      '--readers=nestjs-replicant,raw,server',
+    ],
+    { shell: process.platform === 'win32' },
+  );
+  const last = stdout.trimEnd().split('\n').at(-1) ?? '';
+  const figures =
+    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"clientCpuSeconds":(null|[\d.]+),"serverCpuSeconds":(null|[\d.]+),"peakRssMb":(null|[\d.]+)}/g;
+  expect(last.replaceAll(figures, '{}')).toBe(
+    '{"bench":"consume","loads":{"rows100":{"nestjs-replicant":{},"raw":{},"server":{}}}}',
+  );
+}, 120_000);

@@ -1,0 +1,54 @@
+import { describeServer, startBenchServer } from './bench-server.js';
+import {
+  type BenchOptions,
+  readOptions,
+  USAGE,
+  UsageError,
+} from './bench-options.js';
+import { CongestionControl } from './congestion-control.js';
+import { consume } from './consume.js';
+import { findCores } from './cores.js';
+import { delay } from './delay.js';
+import { closingLine, table } from './report.js';
+
+const INTERRUPTED = 130;
+
+process.exitCode = await run(process.argv.slice(2));
+
+/** Gives the exit code. */
+async function run(args: readonly string[]): Promise<number> {
+  try {
+    return await bench(readOptions(args));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    console.error(`${error.message}\n\n${USAGE}`);
+    return 2;
+  }
+}
+
+/** Runs a bench on a server of its own, and gives the exit code. */
+async function bench(options: BenchOptions): Promise<number> {
+  const congestionControl = new CongestionControl();
+  const interrupt = (): void => {
+    congestionControl.restore();
+    // The server and the readers notice by themselves.
+    process.exit(INTERRUPTED);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, interrupt);
+  const cores = findCores();
+  const server = await startBenchServer(cores);
+  try {
+    console.log(await describeServer(server, cores));
+    const setup = { options, server, cores, congestionControl };
+    const { results, failures } =
+      options.bench === 'consume' ? await consume(setup) : await delay(setup);
+    console.log(`\n${table(results)}\n`);
+    for (const failure of failures) console.error(`FAILED ${failure}`);
+    console.log(closingLine(options.bench, results));
+    return failures.length === 0 ? 0 : 1;
+  } finally {
+    congestionControl.restore();
+    await server.remove();
+  }
+}
