@@ -111,6 +111,8 @@ it('never confirms beyond what the server sent (A24)', async () => {
   const { pipeline } = capture(source, {
     target,
     connection: line.connection,
+    // A checkpoint table on the same server would write: its WAL would hide a position that is too high.
+    checkpoint: { kind: 'reader', read: () => Promise.resolve(null) },
   });
   pipeline.start();
   await pipeline.whenStreaming();
@@ -121,7 +123,11 @@ it('never confirms beyond what the server sent (A24)', async () => {
     await confirmedUpTo(source, `slot_${source.name}`, end);
     // Autovacuum may have written in the meantime: what was sent is at most what is there now.
     const now = await flushedLsn(source);
-    expect(updates.filter(({ written }) => written > now)).toEqual([]);
+    expect(
+      updates.filter(({ written, flushed, applied }) =>
+        [written, flushed, applied].some((position) => position > now),
+      ),
+    ).toEqual([]);
   }
 });
 
