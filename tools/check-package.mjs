@@ -50,7 +50,7 @@ try {
   const stray = paths.filter(
     (path) =>
       /\.spec\./.test(path) ||
-      !/^(dist\/|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(
+      !/^(dist\/|docs\/|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(
         path,
       ),
   );
