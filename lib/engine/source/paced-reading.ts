@@ -1,0 +1,111 @@
+import { isTcp, type PacedSocket } from './paced-socket.js';
+import type { ReadGate } from './read-gate.js';
+import {
+  DENSE_TURNS,
+  DENSE_WAIT_MS,
+  densityAfter,
+  PAUSE_MS,
+} from './read-pacing.js';
+import { type Rate, ReadingRate } from './reading-rate.js';
+
+/** How a connection is read. */
+export interface Reading extends Rate {
+  /** The stream is dense, so bytes are left to gather between reads. */
+  readonly pacing: boolean;
+}
+
+/**
+ * Watches what each turn of the event loop reads from a socket, and holds the gate for a moment after each while the
+ * stream is dense. Costs nothing per message: the socket emits `data` per read, and the rest happens once per turn.
+ */
+export class PacedReading {
+  readonly #socket: PacedSocket;
+  readonly #gate: ReadGate;
+  readonly #paces: boolean;
+  readonly #rate: ReadingRate;
+  readonly #onData = (chunk: Buffer): void => this.#take(chunk.length);
+  #density = 0;
+  /** Bytes of this turn. */
+  #bytes = 0;
+  /** Bytes among them that had arrived before it. */
+  #buffered = 0;
+  /** When the first bytes of this turn came. */
+  #began = 0;
+  /** When the turn before ended, or the pause after it. */
+  #idleSince: number;
+  #turn: NodeJS.Immediate | null = null;
+  #pause: NodeJS.Timeout | null = null;
+
+  /** @param allowed - otherwise it only watches; so it does on anything but TCP, where pauses gain nothing */
+  constructor(socket: PacedSocket, gate: ReadGate, allowed: boolean) {
+    this.#socket = socket;
+    this.#gate = gate;
+    this.#paces = allowed && isTcp(socket);
+    this.#idleSince = performance.now();
+    this.#rate = new ReadingRate(this.#idleSince);
+  }
+
+  get reading(): Reading {
+    const now = performance.now();
+    const goesOn =
+      this.#pause !== null ||
+      this.#turn !== null ||
+      now - this.#idleSince <= DENSE_WAIT_MS;
+    return {
+      ...this.#rate.over(now),
+      pacing: this.#density === DENSE_TURNS && goesOn,
+    };
+  }
+
+  start(): void {
+    this.#socket.on('data', this.#onData);
+  }
+
+  /** Lets go of the socket and of the gate, for good. */
+  stop(): void {
+    this.#socket.off('data', this.#onData);
+    if (this.#turn !== null) clearImmediate(this.#turn);
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.#turn = null;
+    this.#pause = null;
+    this.#density = 0;
+    this.#gate.release('pacing');
+  }
+
+  #take(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#turn !== null) return;
+    this.#began = performance.now();
+    this.#turn = setImmediate(() => this.#endTurn());
+  }
+
+  #endTurn(): void {
+    const now = performance.now();
+    const turn = {
+      bytes: this.#bytes - this.#buffered,
+      waitedMs: this.#began - this.#idleSince,
+    };
+    this.#rate.note(this.#bytes, now);
+    this.#turn = null;
+    this.#bytes = 0;
+    this.#buffered = 0;
+    this.#idleSince = now;
+    if (!this.#paces) return;
+    // Another hold ends the density: what arrives after it says nothing about the stream.
+    this.#density = this.#gate.paused ? 0 : densityAfter(this.#density, turn);
+    if (this.#density === DENSE_TURNS) this.#rest();
+  }
+
+  #rest(): void {
+    this.#gate.hold('pacing');
+    this.#pause = setTimeout(() => this.#resume(), PAUSE_MS);
+  }
+
+  #resume(): void {
+    this.#pause = null;
+    this.#idleSince = performance.now();
+    if (this.#gate.paused) this.#density = 0;
+    else this.#buffered = this.#socket.readableLength;
+    this.#gate.release('pacing');
+  }
+}
