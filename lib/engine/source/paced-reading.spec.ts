@@ -25,7 +25,7 @@ function reader({
   socket: Socket;
   gate: ReadGate;
   subject: PacedReading;
-  turn(...bytes: number[]): void;
+  turn: (...bytes: number[]) => void;
 } {
   const socket = new Socket();
   if (!tcp) socket.remoteAddress = undefined;
