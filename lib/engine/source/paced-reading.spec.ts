@@ -98,7 +98,8 @@ describe('PacedReading', () => {
     repeat(64, () => turn(100));
     socket.readableLength = 16_000;
     vi.advanceTimersByTime(4);
-    turn(16_000, 16_383);
+    turn(16_000, 16_382);
+    turn(1);
     expect(socket.log).toEqual(['pause', 'resume']);
     expect(subject.reading.pacing).toBe(false);
     repeat(63, () => turn(100));

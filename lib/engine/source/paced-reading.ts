@@ -1,10 +1,12 @@
-import { isTcp, type PacedSocket } from './paced-socket.js';
+import { isTcp, type PacedSocket, pauseAtOnce } from './paced-socket.js';
 import type { ReadGate } from './read-gate.js';
 import {
-  DENSE_TURNS,
   DENSE_WAIT_MS,
-  densityAfter,
-  PAUSE_MS,
+  EAGER,
+  isPaced,
+  paceAfter,
+  REST_MS,
+  restIsDue,
 } from './read-pacing.js';
 import { type Rate, ReadingRate } from './reading-rate.js';
 
@@ -24,17 +26,17 @@ export class PacedReading {
   readonly #paces: boolean;
   readonly #rate: ReadingRate;
   readonly #onData = (chunk: Buffer): void => this.#take(chunk.length);
-  #density = 0;
+  #pace = EAGER;
   /** Bytes of this turn. */
   #bytes = 0;
   /** Bytes among them that had arrived before it. */
   #buffered = 0;
   /** When the first bytes of this turn came. */
   #began = 0;
-  /** When the turn before ended, or the pause after it. */
+  /** When the turn before ended, or the rest after it. */
   #idleSince: number;
   #turn: NodeJS.Immediate | null = null;
-  #pause: NodeJS.Timeout | null = null;
+  #rest: NodeJS.Timeout | null = null;
 
   /** @param allowed - otherwise it only watches; so it does on anything but TCP, where pauses gain nothing */
   constructor(socket: PacedSocket, gate: ReadGate, allowed: boolean) {
@@ -48,16 +50,17 @@ export class PacedReading {
   get reading(): Reading {
     const now = performance.now();
     const goesOn =
-      this.#pause !== null ||
+      this.#rest !== null ||
       this.#turn !== null ||
       now - this.#idleSince <= DENSE_WAIT_MS;
     return {
       ...this.#rate.over(now),
-      pacing: this.#density === DENSE_TURNS && goesOn,
+      pacing: isPaced(this.#pace) && goesOn,
     };
   }
 
   start(): void {
+    if (this.#paces) pauseAtOnce(this.#socket);
     this.#socket.on('data', this.#onData);
   }
 
@@ -65,10 +68,10 @@ export class PacedReading {
   stop(): void {
     this.#socket.off('data', this.#onData);
     if (this.#turn !== null) clearImmediate(this.#turn);
-    if (this.#pause !== null) clearTimeout(this.#pause);
+    if (this.#rest !== null) clearTimeout(this.#rest);
     this.#turn = null;
-    this.#pause = null;
-    this.#density = 0;
+    this.#rest = null;
+    this.#pace = EAGER;
     this.#gate.release('pacing');
   }
 
@@ -92,19 +95,19 @@ export class PacedReading {
     this.#idleSince = now;
     if (!this.#paces) return;
     // Another hold ends the density: what arrives after it says nothing about the stream.
-    this.#density = this.#gate.paused ? 0 : densityAfter(this.#density, turn);
-    if (this.#density === DENSE_TURNS) this.#rest();
+    this.#pace = this.#gate.paused ? EAGER : paceAfter(this.#pace, turn);
+    if (restIsDue(this.#pace)) this.#beginRest();
   }
 
-  #rest(): void {
+  #beginRest(): void {
     this.#gate.hold('pacing');
-    this.#pause = setTimeout(() => this.#resume(), PAUSE_MS);
+    this.#rest = setTimeout(() => this.#endRest(), REST_MS);
   }
 
-  #resume(): void {
-    this.#pause = null;
+  #endRest(): void {
+    this.#rest = null;
     this.#idleSince = performance.now();
-    if (this.#gate.paused) this.#density = 0;
+    if (this.#gate.paused) this.#pace = EAGER;
     else this.#buffered = this.#socket.readableLength;
     this.#gate.release('pacing');
   }

@@ -5,12 +5,14 @@ import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import tls from 'node:tls';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { isTcp } from './paced-socket.js';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { isTcp, pauseAtOnce } from './paced-socket.js';
 
 /** Connects to a server that accepts and says nothing. */
-async function connectTo(address: net.ListenOptions): Promise<net.Socket> {
-  const peers: net.Socket[] = [];
+async function connectTo(
+  address: net.ListenOptions,
+  peers: net.Socket[] = [],
+): Promise<net.Socket> {
   const server = net.createServer((peer) => peers.push(peer));
   await once(server.listen(address), 'listening');
   const bound = server.address();
@@ -54,5 +56,36 @@ describe('isTcp', () => {
 
   it("takes a stream of somebody's own for something else", () => {
     expect(isTcp(new PassThrough())).toBe(false);
+  });
+});
+
+describe('pauseAtOnce', () => {
+  it('lets a paused socket read once more at most', async () => {
+    const peers: net.Socket[] = [];
+    const socket = await connectTo({ port: 0, host: '127.0.0.1' }, peers);
+    const arrivals: Buffer[] = [];
+    pauseAtOnce(socket);
+    socket.on('data', (chunk: Buffer) => arrivals.push(chunk));
+    socket.pause();
+    await vi.waitFor(() => expect(peers).toHaveLength(1));
+    peers[0]?.setNoDelay(true);
+    peers[0]?.write('a');
+    await vi.waitFor(() => expect(socket.readableLength).toBe(1));
+    peers[0]?.write('b');
+    peers[0]?.write('c');
+    // Long enough for a socket that goes on reading to read them.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(socket.readableLength).toBe(1);
+    expect(arrivals).toEqual([]);
+    socket.resume();
+    await vi.waitFor(() =>
+      expect(Buffer.concat(arrivals).toString()).toBe('abc'),
+    );
+  });
+
+  it("leaves a stream of somebody's own as it is", () => {
+    const stream = {};
+    pauseAtOnce(stream);
+    expect(stream).toEqual({});
   });
 });

@@ -2,8 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   DENSE_TURNS,
-  densityAfter,
+  EAGER,
+  isPaced,
+  type Pace,
+  paceAfter,
   type ReadingTurn,
+  restIsDue,
   WORTHWHILE_BYTES,
 } from './read-pacing.js';
 
@@ -11,8 +15,8 @@ const DENSE: ReadingTurn = { bytes: 100, waitedMs: 0.2 };
 const RICH: ReadingTurn = { bytes: WORTHWHILE_BYTES, waitedMs: 0.2 };
 const LATE: ReadingTurn = { bytes: 1_000_000, waitedMs: 3.1 };
 
-function densityOf(turns: readonly ReadingTurn[]): number {
-  return turns.reduce(densityAfter, 0);
+function after(turns: readonly ReadingTurn[]): Pace {
+  return turns.reduce(paceAfter, EAGER);
 }
 
 function times(count: number, turn: ReadingTurn): ReadingTurn[] {
@@ -26,57 +30,68 @@ const turn = fc.record({
 
 describe('read pacing', () => {
   it('begins after 64 turns with data close to each other, however little each brings', () => {
-    expect(densityOf(times(63, DENSE))).toBeLessThan(DENSE_TURNS);
-    expect(densityOf(times(64, DENSE))).toBe(DENSE_TURNS);
+    expect(isPaced(after(times(63, DENSE)))).toBe(false);
+    expect(restIsDue(after(times(63, DENSE)))).toBe(false);
+    expect(restIsDue(after(times(64, DENSE)))).toBe(true);
   });
 
   it('starts to count anew after a wait', () => {
-    const turns = [...times(63, DENSE), LATE];
-    expect(densityOf(turns)).toBe(1);
-    expect(densityOf([...turns, ...times(63, DENSE)])).toBe(DENSE_TURNS);
+    const turns = [...times(63, DENSE), LATE, ...times(62, DENSE)];
+    expect(isPaced(after(turns))).toBe(false);
+    expect(restIsDue(after([...turns, DENSE]))).toBe(true);
   });
 
   it('takes a wait of 3 ms as close', () => {
-    expect(densityOf(times(64, { bytes: 1, waitedMs: 3 }))).toBe(DENSE_TURNS);
+    expect(restIsDue(after(times(64, { bytes: 1, waitedMs: 3 })))).toBe(true);
   });
 
-  it('goes on while pauses bring enough, and ends with the first that does not', () => {
-    const paced = [...times(64, DENSE), ...times(1_000, RICH)];
-    expect(densityOf(paced)).toBe(DENSE_TURNS);
-    const poor = { ...RICH, bytes: WORTHWHILE_BYTES - 1 };
-    expect(densityOf([...paced, poor])).toBe(0);
+  it('rests after every turn that brings enough', () => {
+    for (const count of [1, 2, 1_000]) {
+      const turns = [...times(64, DENSE), ...times(count, RICH)];
+      expect(restIsDue(after(turns))).toBe(true);
+    }
+  });
+
+  it('gives a rest two turns to bring what it gathered', () => {
+    const paced = after([...times(64, DENSE), RICH]);
+    const first = paceAfter(paced, DENSE);
+    expect(isPaced(first)).toBe(true);
+    expect(restIsDue(first)).toBe(false);
+    const little = WORTHWHILE_BYTES - DENSE.bytes;
+    expect(restIsDue(paceAfter(first, { ...DENSE, bytes: little }))).toBe(true);
+    expect(paceAfter(first, { ...DENSE, bytes: little - 1 })).toEqual(EAGER);
   });
 
   it('ends when data comes late, however much', () => {
-    expect(densityOf([...times(64, DENSE), LATE])).toBe(1);
+    expect(isPaced(after([...times(64, DENSE), LATE]))).toBe(false);
+    expect(isPaced(after([...times(64, DENSE), DENSE, LATE]))).toBe(false);
   });
 
-  it('never paces unless the last 64 turns were close to each other', () => {
+  it('never rests unless the turns since the last wait are 64 or more', () => {
     fc.assert(
       fc.property(fc.array(turn, { maxLength: 300 }), (turns) => {
-        const late = turns
-          .slice(-DENSE_TURNS + 1)
-          .some(({ waitedMs }) => waitedMs > 3);
-        fc.pre(late || turns.length < DENSE_TURNS);
-        expect(densityOf(turns)).toBeLessThan(DENSE_TURNS);
+        const lastWait = turns.findLastIndex(({ waitedMs }) => waitedMs > 3);
+        fc.pre(turns.length - Math.max(0, lastWait) < DENSE_TURNS);
+        expect(isPaced(after(turns))).toBe(false);
       }),
     );
   });
 
-  it('never paces again within 63 turns after a pause that was not worth it', () => {
+  it('never rests again within 63 turns after a rest that was not worth it', () => {
     fc.assert(
       fc.property(
         fc.nat({ max: WORTHWHILE_BYTES - 1 }),
         fc.array(turn, { maxLength: DENSE_TURNS - 1 }),
         (bytes, turns) => {
-          const ended = densityAfter(DENSE_TURNS, { bytes, waitedMs: 0 });
-          expect(turns.reduce(densityAfter, ended)).toBeLessThan(DENSE_TURNS);
+          const poor = { bytes: Math.floor(bytes / 2), waitedMs: 0 };
+          const ended = after([...times(64, DENSE), poor, poor]);
+          expect(isPaced(turns.reduce(paceAfter, ended))).toBe(false);
         },
       ),
     );
   });
 
-  it('paces any dense stream from its 64th turn on, as long as it stays rich', () => {
+  it('rests from the 64th turn of any dense stream on, as long as it stays rich', () => {
     const rich = fc.record({
       bytes: fc.integer({ min: WORTHWHILE_BYTES, max: 4_000_000 }),
       waitedMs: fc.double({ min: 0, max: 3, noNaN: true }),
@@ -85,7 +100,7 @@ describe('read pacing', () => {
       fc.property(
         fc.array(rich, { minLength: DENSE_TURNS, maxLength: 300 }),
         (turns) => {
-          expect(densityOf(turns)).toBe(DENSE_TURNS);
+          expect(restIsDue(after(turns))).toBe(true);
         },
       ),
     );
