@@ -14,6 +14,7 @@ import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { readTypes } from './server/type-catalog.js';
 import { Feedback } from './source/feedback.js';
+import { PacedReading, type Reading } from './source/paced-reading.js';
 import { Positions } from './source/positions.js';
 import { ReadGate } from './source/read-gate.js';
 import {
@@ -48,6 +49,7 @@ export class PipelineConnection {
   readonly #session: ReplicationSession;
   readonly #plan: StreamPlan;
   readonly #gate: ReadGate;
+  readonly #reading: PacedReading;
   readonly #intake: PipelineIntake;
   readonly #delivery: PipelineDelivery;
   readonly #feedback: Feedback;
@@ -65,6 +67,11 @@ export class PipelineConnection {
     this.#session = session;
     this.#plan = plan;
     this.#gate = new ReadGate(session.socket);
+    this.#reading = new PacedReading(
+      session.socket,
+      this.#gate,
+      subject.options.readPacing,
+    );
     this.positions = new Positions(
       plan.confirmedFlush,
       subject.sink.checkpoint.kind === 'keeper',
@@ -149,6 +156,7 @@ export class PipelineConnection {
         skipThrough: this.#watermark,
       }),
     );
+    this.#reading.start();
     this.#gate.release('starting');
   }
 
@@ -165,6 +173,11 @@ export class PipelineConnection {
   /** Payload bytes received and not yet durable. */
   get inflightBytes(): number {
     return this.#delivery.bytes + this.#intake.openBytes;
+  }
+
+  /** How the socket is read. */
+  get reading(): Reading {
+    return this.#reading.reading;
   }
 
   /** The transaction that the sink works on. */
@@ -209,11 +222,13 @@ export class PipelineConnection {
   /** Cuts a connection that is lost. */
   abandon(): void {
     this.#intake.close();
+    this.#reading.stop();
     this.#feedback.finish();
     this.#session.destroy();
   }
 
   async #finish(timeoutMs: number): Promise<void> {
+    this.#reading.stop();
     this.#feedback.finish();
     await this.#session.finish(Math.min(FINISH_TIMEOUT_MS, timeoutMs));
   }

@@ -25,6 +25,8 @@ import {
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
 
+const NOT_READING = { readsPerSecond: 0, bytesPerRead: 0, pacing: false };
+
 /** A pipeline was asked for something that its state does not allow. */
 export class PipelineStateError extends Error {
   override readonly name = 'PipelineStateError';
@@ -233,6 +235,7 @@ export class Pipeline {
             : Math.max(0, Date.now() - current.commitTime.getTime()),
       },
       inflightBytes: connection?.inflightBytes ?? 0,
+      reading: connection?.reading ?? NOT_READING,
       transactions: this.#transactions,
       changes: this.#changes,
       lastProgressAt: this.#lastProgressAt?.toISOString() ?? null,

@@ -18,6 +18,7 @@ export interface ResolvedOptions {
   readonly goForwardOnly: boolean;
   readonly types: TypesOption;
   readonly maxInflightBytes: number;
+  readonly readPacing: boolean;
   readonly startup: 'background' | 'wait';
   readonly autoStart: boolean;
   readonly drainTimeout: number;
@@ -31,6 +32,7 @@ const KNOWN = new Set([
   'goForwardOnly',
   'types',
   'maxInflightBytes',
+  'readPacing',
   'startup',
   'autoStart',
   'drainTimeout',
@@ -67,6 +69,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       options.maxInflightBytes,
       16 * 1024 * 1024,
     ),
+    readPacing: flag('readPacing', options.readPacing, true),
     startup: startup(options.startup),
     autoStart: flag('autoStart', options.autoStart, true),
     drainTimeout: milliseconds('drainTimeout', options.drainTimeout, 10_000),

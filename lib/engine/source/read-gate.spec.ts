@@ -40,4 +40,17 @@ describe('ReadGate', () => {
     expect(subject.paused).toBe(true);
     expect(log).toEqual(['pause']);
   });
+
+  it('pauses the socket for a pace, and does not call that paused', () => {
+    const { gate: subject, log } = gate();
+    subject.hold('pacing');
+    expect(subject.paused).toBe(false);
+    subject.hold('backpressure');
+    expect(subject.paused).toBe(true);
+    subject.release('pacing');
+    expect(subject.paused).toBe(true);
+    expect(log).toEqual(['pause']);
+    subject.release('backpressure');
+    expect(log).toEqual(['pause', 'resume']);
+  });
 });

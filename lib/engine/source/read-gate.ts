@@ -1,5 +1,5 @@
 /** Why reading is paused. */
-export type HoldReason = 'starting' | 'types' | 'backpressure';
+export type HoldReason = 'starting' | 'types' | 'backpressure' | 'pacing';
 
 /** The one owner of pause and resume: reading goes on when nobody holds it any more. */
 export class ReadGate {
@@ -9,8 +9,9 @@ export class ReadGate {
     private readonly socket: { pause(): unknown; resume(): unknown },
   ) {}
 
+  /** Held for longer than the moment of a pace: silence then says nothing about the server. */
   get paused(): boolean {
-    return this.#holds.size > 0;
+    return this.#holds.size > (this.#holds.has('pacing') ? 1 : 0);
   }
 
   hold(reason: HoldReason): void {

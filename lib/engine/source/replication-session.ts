@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Client } from 'pg';
 import { ConnectionFault } from '../model/connection-fault.js';
 import {
@@ -46,8 +47,8 @@ export class ReplicationSession {
     return commandSession(this.#client);
   }
 
-  /** The socket, for the one owner of pause and resume. */
-  get socket(): { pause(): unknown; resume(): unknown } {
+  /** The socket, for the one owner of pause and resume, and for who watches what it reads. */
+  get socket(): Duplex {
     return this.#connection.stream;
   }
 

@@ -28,6 +28,15 @@ export interface PipelineStatus {
   };
   /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction. */
   readonly inflightBytes: number;
+  /** How the connection was read over the last second; zeros and `false` without one. */
+  readonly reading: {
+    /** Turns of the event loop in which bytes arrived. */
+    readonly readsPerSecond: number;
+    /** What each of them brought, in the mean. */
+    readonly bytesPerRead: number;
+    /** The stream is dense, so reading rests for 4 ms after each read; see the option `readPacing`. */
+    readonly pacing: boolean;
+  };
   /** Transactions that became durable since the process began. */
   readonly transactions: number;
   /** Changes in them. */

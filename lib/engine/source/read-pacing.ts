@@ -1,0 +1,58 @@
+/** So many turns of the event loop in a row with data make a stream dense. */
+export const DENSE_TURNS = 64;
+/** Data that came after a longer wait, in milliseconds, is not dense. */
+export const DENSE_WAIT_MS = 3;
+/** How long a dense stream gathers, in milliseconds. */
+export const REST_MS = 4;
+/** A rest that gathered fewer bytes was not worth its delay. */
+export const WORTHWHILE_BYTES = 16 * 1024;
+/**
+ * So many turns after a rest bring what it gathered. The first one may bring only what was under way: a sender whose
+ * congestion window was full sends the rest when the first read acknowledges that.
+ */
+export const GATHERED_TURNS = 2;
+
+/** What one turn of the event loop brought. */
+export interface ReadingTurn {
+  /** Bytes that arrived in it, without those that Node had buffered before. */
+  readonly bytes: number;
+  /** Milliseconds from the turn before, or from the end of the rest, to the first of them. */
+  readonly waitedMs: number;
+}
+
+/** How dense a stream is. */
+export interface Pace {
+  /** Turns in a row that made it dense, up to {@link DENSE_TURNS}: a stream that has reached these is paced. */
+  readonly density: number;
+  /** Turns since the last rest of a paced stream. */
+  readonly turns: number;
+  /** What they brought. */
+  readonly bytes: number;
+}
+
+/** The pace of a stream of which nothing is known. */
+export const EAGER: Pace = { density: 0, turns: 0, bytes: 0 };
+const DENSE: Pace = { density: DENSE_TURNS, turns: 0, bytes: 0 };
+
+/**
+ * Decides after each turn of the event loop with data. An eager reader pays a wake-up and a read for every message, and
+ * so does the server that writes it: while data is dense, it is cheaper for both to let some gather. A decision per read
+ * would delay small messages and not see how dense the stream is. What follows a wait is never held up.
+ */
+export function paceAfter(pace: Pace, turn: ReadingTurn): Pace {
+  if (turn.waitedMs > DENSE_WAIT_MS) return { ...EAGER, density: 1 };
+  if (!isPaced(pace)) return { ...EAGER, density: pace.density + 1 };
+  const bytes = pace.bytes + turn.bytes;
+  if (bytes >= WORTHWHILE_BYTES) return DENSE;
+  const turns = pace.turns + 1;
+  return turns < GATHERED_TURNS ? { ...pace, turns, bytes } : EAGER;
+}
+
+export function isPaced({ density }: Pace): boolean {
+  return density >= DENSE_TURNS;
+}
+
+/** Whether reading rests now. */
+export function restIsDue(pace: Pace): boolean {
+  return isPaced(pace) && pace.turns === 0;
+}
