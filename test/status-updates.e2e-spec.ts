@@ -105,6 +105,29 @@ describe('status updates', () => {
     expect(Math.max(...gaps)).toBeLessThan(INTERVAL_MS * 2);
   });
 
+  it('go out as often while a stream is dense and the sink takes nothing, before the server has to ask (C03)', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { connection, updates } = await watched(source);
+    const release = deferred();
+    const { pipeline, calls } = capture(source, {
+      target,
+      connection,
+      apply: () => release.promise,
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    const end = performance.now() + 4 * INTERVAL_MS;
+    for (let id = 1; performance.now() < end; id += 1)
+      await source.query('insert into t values ($1)', [id]);
+    expect(calls).toHaveLength(1);
+    const times = [...updates.map(({ at }) => at), performance.now()];
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? at));
+    expect(updates.length).toBeGreaterThanOrEqual(3);
+    // The server asks after half of its timeout.
+    expect(Math.max(...gaps)).toBeLessThan(INTERVAL_MS * 2);
+    release.resolve();
+  });
+
   it('say at a stop what is durable before the copy ends (A15)', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { connection, updates } = await watched(source);
