@@ -51,6 +51,7 @@ async function reader(
   const captured = capture(source, {
     target: source,
     checkpoint: { kind: 'reader', read: async () => null },
+    readPacing: true,
     ...options,
     connection: watched.connection,
     slotName,
@@ -139,6 +140,7 @@ describe('read pacing', () => {
       target,
       connection,
       checkpoint: { kind: 'reader', read: async () => null },
+      readPacing: true,
     });
     pipeline.start();
     await pipeline.whenStreaming();

@@ -107,12 +107,12 @@ class Turns {
       const runs = this.#runs.get(reader.name) ?? [];
       this.#runs.set(reader.name, [...runs, figures]);
       console.log(
-        `  round ${round + 1}  ${reader.name.padEnd(22)} ${figures['wallSeconds']?.toFixed(3)} s`,
+        `  round ${round + 1}  ${reader.name.padEnd(24)} ${figures['wallSeconds']?.toFixed(3)} s`,
       );
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.failures.push(`${load.name}, ${reader.name}: ${reason}`);
-      console.log(`  round ${round + 1}  ${reader.name.padEnd(22)} FAILED`);
+      console.log(`  round ${round + 1}  ${reader.name.padEnd(24)} FAILED`);
     }
   }
 }

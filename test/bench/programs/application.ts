@@ -20,6 +20,7 @@ import { endWithBench, setting, sourceConnection } from './settings.js';
         slotName: setting('SLOT'),
         publication: 'p',
         goForwardOnly: true,
+        readPacing: process.env['READ_PACING'] !== 'off',
       }),
     }),
   ],
@@ -33,7 +34,7 @@ export interface RunningApplication<S> {
 }
 
 /**
- * Boots a Nest application with a sink, with default options.
+ * Boots a Nest application with a sink, with default options but for pacing.
  *
  * @param streaming runs when the server begins to stream
  */

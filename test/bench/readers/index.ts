@@ -15,9 +15,16 @@ export function allReaders(): Reader[] {
     new NodeReader({
       name: 'nestjs-replicant',
       options:
-        'in a Nest application, default options (exact values), the sink reads every value into a checksum',
+        'in a Nest application with readPacing (exact values), the sink reads every value into a checksum',
       hasSink: true,
       script: compiled('consume-application.js'),
+    }),
+    new NodeReader({
+      name: 'nestjs-replicant-unpaced',
+      options: 'the same with readPacing false',
+      hasSink: true,
+      script: compiled('consume-application.js'),
+      settings: { READ_PACING: 'off' },
     }),
     new PgRecvlogical(),
     new NodeReader({
