@@ -1,7 +1,7 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import type { Sink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
-import { formatLsn, type Lsn } from './model/lsn.js';
+import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
 import type {
   ConnectionOption,
@@ -13,6 +13,11 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
+import {
+  connectionStatus,
+  haltStatus,
+  PipelineProgress,
+} from './pipeline-progress.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
@@ -24,8 +29,6 @@ import {
 } from './telemetry/pipeline-events.js';
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
-
-const NOT_READING = { readsPerSecond: 0, bytesPerRead: 0, pacing: false };
 
 /** A pipeline was asked for something that its state does not allow. */
 export class PipelineStateError extends Error {
@@ -39,6 +42,7 @@ export class Pipeline {
   readonly #connection: ConnectionOption;
   readonly #events = new EventHub();
   readonly #waiters = new PipelineWaiters();
+  readonly #progress = new PipelineProgress();
   /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
   readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
@@ -56,11 +60,6 @@ export class Pipeline {
   #unsettled: Promise<void> = Promise.resolve();
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
-  #attempt = 0;
-  #nextRetryAt: Date | null = null;
-  #transactions = 0;
-  #changes = 0;
-  #lastProgressAt: Date | null = null;
 
   /** @throws {@link ReplicantConfigError} for an option that cannot work */
   constructor(
@@ -210,36 +209,15 @@ export class Pipeline {
 
   /** Where it is, ready for JSON. */
   status(): PipelineStatus {
-    const connection = this.#loop?.connection ?? null;
-    const positions = connection?.positions ?? null;
-    const current = connection?.current ?? null;
     return {
       pipeline: this.name,
       slotName: this.options.slotName,
       state: this.#state,
       reason: this.#reason,
       since: this.#since.toISOString(),
-      attempt: this.#attempt,
-      nextRetryAt: this.#nextRetryAt?.toISOString() ?? null,
-      receivedLsn: positions === null ? null : formatLsn(positions.received),
-      deliveredLsn: positions === null ? null : formatLsn(positions.delivered),
-      durableLsn: positions === null ? null : formatLsn(positions.durable),
-      lag: {
-        bytes:
-          positions === null
-            ? 0
-            : Number(positions.received - positions.durable),
-        milliseconds:
-          current === null
-            ? 0
-            : Math.max(0, Date.now() - current.commitTime.getTime()),
-      },
-      inflightBytes: connection?.inflightBytes ?? 0,
-      reading: connection?.reading ?? NOT_READING,
-      transactions: this.#transactions,
-      changes: this.#changes,
-      lastProgressAt: this.#lastProgressAt?.toISOString() ?? null,
-      halt: this.#halt === null ? null : haltStatus(this.#halt),
+      ...connectionStatus(this.#loop?.connection ?? null),
+      ...this.#progress.status,
+      halt: haltStatus(this.#halt),
     };
   }
 
@@ -303,8 +281,7 @@ export class Pipeline {
     if (this.#loop !== loop) return;
     this.#loop = null;
     this.#unsettled = loop.unsettled;
-    this.#attempt = 0;
-    this.#nextRetryAt = null;
+    this.#progress.settled();
     if (end === 'stopped') {
       this.#enter('stopped', null);
       // Who started it again meanwhile waits for the new stream.
@@ -321,16 +298,14 @@ export class Pipeline {
   }
 
   #streaming(): void {
-    this.#nextRetryAt = null;
-    this.#attempt = 0;
+    this.#progress.settled();
     this.#enter('streaming', null);
     this.#waiters.noteStreaming();
     this.#moved();
   }
 
   #reconnecting(reason: string, attempt: number, delayMs: number): void {
-    this.#attempt = attempt;
-    this.#nextRetryAt = new Date(Date.now() + delayMs);
+    this.#progress.failed(attempt, delayMs);
     this.#enter(
       this.#state === 'connecting' ? 'connecting' : 'reconnecting',
       reason,
@@ -347,9 +322,7 @@ export class Pipeline {
     changes: number,
     durationMilliseconds: number,
   ): void {
-    this.#transactions += 1;
-    this.#changes += changes;
-    this.#lastProgressAt = new Date();
+    this.#progress.delivered(changes);
     this.#events.emit('delivered', {
       commitLsn,
       changes,
@@ -374,15 +347,4 @@ export class Pipeline {
     this.#since = new Date();
     this.#events.emit('state', { from, to, reason });
   }
-}
-
-function haltStatus(halt: Halt): NonNullable<PipelineStatus['halt']> {
-  const { code, remedy, detail, lsn, at } = halt;
-  return {
-    code,
-    remedy,
-    detail,
-    lsn: lsn === null ? null : formatLsn(lsn),
-    at: at.toISOString(),
-  };
 }

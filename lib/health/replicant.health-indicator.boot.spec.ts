@@ -38,7 +38,10 @@ describe('ReplicantHealthIndicator', () => {
       imports: [
         TerminusModule,
         ReplicantModule.forRoot({
-          pipelines: { orders: unreachable, audit: unreachable },
+          pipelines: {
+            orders: unreachable,
+            audit: { ...unreachable, slotName: 'audit' },
+          },
         }),
       ],
       providers: [OrdersSink, AuditSink, ReplicantHealthIndicator],
