@@ -77,17 +77,19 @@ describe('while the sink holds a transaction', () => {
       updates.length = 0;
       await source.query('insert into t values ($1)', [id]);
       await waitFor(() => calls.length === id);
-      const commitEndLsn = present(calls[id - 1]?.commitEndLsn);
+      const { commitLsn, commitEndLsn } = present(calls[id - 1]);
+      const end = present(commitEndLsn);
       const received = await waitFor(() =>
-        updates.find(({ written }) => written >= commitEndLsn),
+        updates.find(({ written }) => written >= end),
       );
-      expect(received.flushed).toBe(start);
-      expect(received.applied).toBe(start);
+      // An idle position may have been confirmed before the transaction, and nothing of it may be.
+      expect(received.flushed).toBeGreaterThanOrEqual(start);
+      expect(received.flushed).toBeLessThanOrEqual(commitLsn);
       gate.resolve();
-      const durable = await waitFor(() =>
-        updates.find(({ flushed }) => flushed !== start),
-      );
-      expect(durable.flushed).toBe(commitEndLsn);
+      await waitFor(() => updates.some(({ flushed }) => flushed >= end));
+      expect(
+        updates.filter(({ flushed }) => flushed > commitLsn && flushed < end),
+      ).toEqual([]);
       expect(
         updates.filter(
           ({ applied, flushed, written }) =>
