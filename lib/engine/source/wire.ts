@@ -1,4 +1,5 @@
 import type { Lsn } from '../model/lsn.js';
+import { POSTGRES_EPOCH_MICROS } from '../model/postgres-epoch.js';
 
 /** Bytes before the payload of an XLogData frame. */
 export const XLOG_DATA_HEADER = 25;
@@ -8,9 +9,6 @@ const KEEPALIVE = 0x6b;
 const KEEPALIVE_LENGTH = 18;
 const STATUS_UPDATE = 0x72;
 const STATUS_LENGTH = 34;
-/** Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL's clock begins. */
-const POSTGRES_EPOCH_MICROS = 946_684_800_000_000n;
-
 /**
  * A frame of the replication stream.
  *

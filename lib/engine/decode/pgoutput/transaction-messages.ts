@@ -5,10 +5,8 @@ import type {
   OriginMessage,
 } from '../../model/replication-message.js';
 import type { ByteReader } from './byte-reader.js';
+import { POSTGRES_EPOCH_MICROS } from '../../model/postgres-epoch.js';
 import { MalformedMessage } from './malformed-message.js';
-
-/** 2000-01-01 UTC, from which PostgreSQL counts, in microseconds since 1970-01-01 UTC. */
-const POSTGRES_EPOCH_MICROS = 946_684_800_000_000n;
 
 const TRANSACTIONAL = 1;
 
