@@ -2,7 +2,7 @@ import { Assembler } from './assemble/assembler.js';
 import type { Sink } from './deliver/sink.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
-import { HaltError } from './model/halt.js';
+import { type Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import { within } from './model/within.js';
@@ -37,6 +37,8 @@ export interface ConnectionSubject {
   warning(message: string): void;
 }
 
+/** Payload bytes that are held of a transaction which the sink reads while it arrives. */
+const ARRIVING_BYTES = 1024 * 1024;
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
 /** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
@@ -80,6 +82,7 @@ export class PipelineConnection {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
       push: (work) => this.#delivery.push(work),
+      arrived: (end) => this.#delivery.arrived(end),
       keepalive: (replyAsked) => {
         if (replyAsked) this.#feedback.replyAsked();
         this.#moved();
@@ -154,6 +157,7 @@ export class PipelineConnection {
         slotName: options.slotName,
         maxTransactionBytes: options.maxInflightBytes,
         skipThrough: this.#watermark,
+        drained: () => this.#releaseWhenDrained(),
       }),
     );
     this.#reading.start();
@@ -190,6 +194,15 @@ export class PipelineConnection {
     return this.#delivery.error;
   }
 
+  /** The halt of a handler that has committed a part of a transaction; `null` when none did. */
+  get partLeft(): Halt | null {
+    const error = this.deliveryError;
+    return error instanceof HaltError &&
+      error.halt.code === 'sink_failed/partial_transaction'
+      ? error.halt
+      : null;
+  }
+
   /** Begins no delivery any more; resolves when the one that runs has settled. */
   async settle(): Promise<void> {
     await this.#delivery.settle();
@@ -201,7 +214,8 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
-    this.#intake.close();
+    if (this.#delivery.awaitsEnd) this.#intake.closeAfterTransaction();
+    else this.#intake.close();
     if (await within(this.settle(), timeoutMs)) {
       await within(
         this.#storeQuietly(),
@@ -209,7 +223,10 @@ export class PipelineConnection {
       );
       await this.#finish(Math.max(1, deadline - performance.now()));
     } else {
+      const read = this.#delivery.awaitsEnd;
       this.abandon();
+      // A handler that was told so undoes its part while its database is still there.
+      if (read) await within(this.settle(), FINISH_TIMEOUT_MS);
     }
   }
 
@@ -270,19 +287,21 @@ export class PipelineConnection {
 
   /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
   #holdWhenFull(): void {
-    if (
-      this.#delivery.bytes > 0 &&
-      this.inflightBytes >= this.#subject.options.maxInflightBytes
-    ) {
+    if (this.#delivery.bytes > 0 && this.#fullTo(1))
       this.#gate.hold('backpressure');
-    }
   }
 
   #releaseWhenDrained(): void {
-    const half = this.#subject.options.maxInflightBytes / 2;
-    if (this.#delivery.bytes === 0 || this.inflightBytes < half) {
+    if (this.#delivery.bytes === 0 || !this.#fullTo(0.5))
       this.#gate.release('backpressure');
-    }
+  }
+
+  /** Whether this part of what may be held is held. */
+  #fullTo(part: number): boolean {
+    return (
+      this.inflightBytes >= this.#subject.options.maxInflightBytes * part ||
+      this.#delivery.arrivingBytes >= ARRIVING_BYTES * part
+    );
   }
 
   #notice({ severity, code }: ServerNotice): void {

@@ -1,10 +1,14 @@
 import { deliverTransaction } from './deliver/deliver-transaction.js';
 import {
+  type Arrival,
+  type ArrivingWork,
   SerialDelivery,
   type TransactionWork,
   type Work,
 } from './deliver/serial-delivery.js';
 import type { Sink } from './deliver/sink.js';
+import { HaltError } from './model/halt.js';
+import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import type { AroundDelivery } from './options/pipeline-options.js';
 import { available } from './server/checkpoint-reading.js';
@@ -29,17 +33,21 @@ export class PipelineDelivery {
   readonly #subject: DeliverySubject;
   readonly #serial: SerialDelivery;
   #current: Transaction | null = null;
+  /** The transaction that the sink works on, when it is read while it arrives. */
+  #arrival: Arrival | null = null;
   #error: unknown = null;
 
   constructor(subject: DeliverySubject) {
     const { positions } = subject;
     this.#subject = subject;
     this.#serial = new SerialDelivery({
-      deliver: (work) => this.#deliver(work),
+      deliver: (work) =>
+        work.kind === 'transaction'
+          ? this.#deliverWhole(work)
+          : this.#deliverArriving(work),
       store: () => this.store(),
-      started: (work) => positions.handOver(work.end),
-      settled: (work) => {
-        positions.settle(work.end);
+      settled: (end) => {
+        positions.settle(end);
         subject.progressed();
       },
       failed: (error) => {
@@ -54,6 +62,16 @@ export class PipelineDelivery {
     return this.#serial.bytes;
   }
 
+  /** Those among them of transactions that are read while they arrive. */
+  get arrivingBytes(): number {
+    return this.#serial.arrivingBytes;
+  }
+
+  /** The sink works on a transaction whose end has not arrived. */
+  get awaitsEnd(): boolean {
+    return this.#arrival?.complete === false;
+  }
+
   /** The transaction that the sink works on. */
   get current(): Transaction | null {
     return this.#current;
@@ -65,8 +83,13 @@ export class PipelineDelivery {
   }
 
   push(work: Work): void {
-    this.#subject.positions.complete(work.end);
+    if (work.kind !== 'arriving') this.arrived(work.end);
     this.#serial.push(work);
+  }
+
+  /** The end of a transaction is here. */
+  arrived(end: Lsn): void {
+    this.#subject.positions.complete(end);
   }
 
   /** Stores positions that no transaction carries, as soon as nothing runs. */
@@ -89,9 +112,40 @@ export class PipelineDelivery {
     this.#subject.progressed();
   }
 
-  async #deliver({ transaction, changes }: TransactionWork): Promise<void> {
-    const { around, sink } = this.#subject;
+  async #deliverWhole(work: TransactionWork): Promise<Lsn> {
+    const { transaction, changes, end } = work;
     const began = performance.now();
+    this.#subject.positions.handOver(end);
+    await this.#handle(transaction);
+    this.#noteStored(transaction);
+    this.#subject.delivered(transaction, changes, performance.now() - began);
+    return end;
+  }
+
+  /** Delivers a transaction of which the handler may have seen a part only, and waits for its end. */
+  async #deliverArriving(work: ArrivingWork): Promise<Lsn> {
+    const { transaction, arrival } = work;
+    const began = performance.now();
+    this.#arrival = arrival;
+    try {
+      await this.#handle(transaction);
+    } catch (error) {
+      // Whatever a handler makes of the loss: it was the connection that failed.
+      throw arrival.broken ?? error;
+    } finally {
+      arrival.settle();
+      this.#arrival = null;
+    }
+    this.#refusePart(transaction, arrival);
+    const end = await arrival.ended;
+    this.#noteStored(transaction);
+    const ms = performance.now() - began;
+    this.#subject.delivered(transaction, arrival.count, ms);
+    return end;
+  }
+
+  async #handle(transaction: Transaction): Promise<void> {
+    const { around, sink } = this.#subject;
     this.#current = transaction;
     try {
       await this.#subject.insideDelivery(() =>
@@ -104,8 +158,15 @@ export class PipelineDelivery {
     } finally {
       this.#current = null;
     }
-    this.#noteStored(transaction);
-    this.#subject.delivered(transaction, changes, performance.now() - began);
+  }
+
+  /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */
+  #refusePart({ commitLsn }: Transaction, { broken }: Arrival): void {
+    if (broken === null) return;
+    throw new HaltError('sink_failed/partial_transaction', {
+      detail: `a handler of ${this.#subject.sink.name} resolved although the connection was lost before it had read the transaction to its end`,
+      lsn: commitLsn,
+    });
   }
 
   /** A keeper that advanced to the transaction has stored its end with it. */

@@ -2,7 +2,9 @@ import type { Assembled, Assembler } from './assemble/assembler.js';
 import type { Decoder } from './decode/decoder.js';
 import { PgoutputDecoder } from './decode/pgoutput/pgoutput-decoder.js';
 import type { Work } from './deliver/serial-delivery.js';
+import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError } from './model/halt.js';
+import type { Lsn } from './model/lsn.js';
 import type { TypesOption } from './options/pipeline-options.js';
 import type { Positions } from './source/positions.js';
 import { readFrame } from './source/wire.js';
@@ -16,6 +18,8 @@ export interface IntakePorts {
   readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
   /** Takes what is ready for the sink. */
   push(work: Work): void;
+  /** The end of a transaction that was pushed while it arrived. */
+  arrived(end: Lsn): void;
   /** The server told its position; `replyAsked` when it wants an answer at once. */
   keepalive(replyAsked: boolean): void;
   fail(error: unknown): void;
@@ -31,6 +35,8 @@ export class PipelineIntake {
   #backlog: Buffer[] | null = [];
   /** Frames are no longer taken in. */
   #closed = false;
+  /** They are taken in up to the next end of a transaction. */
+  #closing = false;
 
   constructor(types: TypesOption, ports: IntakePorts) {
     this.#ports = ports;
@@ -55,6 +61,14 @@ export class PipelineIntake {
    */
   close(): void {
     this.#closed = true;
+    this.#assembler?.cut(
+      new ConnectionFault('the connection ended before the transaction did'),
+    );
+  }
+
+  /** Takes in the rest of the transaction that arrives, and nothing after it. */
+  closeAfterTransaction(): void {
+    this.#closing = true;
   }
 
   /** Takes one CopyData frame: a view into a buffer that is used again, so what waits is copied. */
@@ -117,24 +131,20 @@ export class PipelineIntake {
     switch (assembled.kind) {
       case 'fault':
         return this.#fail(new HaltError(assembled.code, assembled));
-      case 'transaction': {
-        const { transaction, changes, bytes } = assembled;
-        const end = transaction.commitEndLsn ?? transaction.commitLsn;
-        return this.#ports.push({
-          kind: 'transaction',
-          transaction,
-          changes,
-          bytes,
-          end,
-        });
-      }
+      case 'arriving':
+      case 'transaction':
+        return this.#ports.push(assembled);
+      case 'arrived':
+        this.#ports.arrived(assembled.end);
+        if (this.#closing) this.close();
+        return;
       default:
         return this.#ports.push({ kind: 'pass', end: assembled.endLsn });
     }
   }
 
   #fail(error: unknown): void {
-    this.#closed = true;
+    this.close();
     this.#ports.fail(error);
   }
 }

@@ -32,23 +32,23 @@ export class PipelineLoop {
   readonly #abort: AbortController;
   #connection: PipelineConnection | null = null;
   #stopping = false;
-  /** Resolves when no delivery of this loop runs any more. */
-  #unsettled: Promise<void>;
+  #unsettled: Promise<Halt | null>;
 
   /**
-   * @param unsettled - resolves when no delivery of an earlier loop runs any more
+   * @param unsettled - of an earlier loop
    */
   constructor(
     private readonly subject: ConnectionSubject,
     private readonly ports: LoopPorts,
     abort: AbortController,
-    unsettled: Promise<void>,
+    unsettled: Promise<Halt | null>,
   ) {
     this.#abort = abort;
     this.#unsettled = unsettled;
   }
 
-  get unsettled(): Promise<void> {
+  /** Resolves when no delivery runs any more, with a halt that nobody was told of yet. Never rejects. */
+  get unsettled(): Promise<Halt | null> {
     return this.#unsettled;
   }
 
@@ -59,7 +59,8 @@ export class PipelineLoop {
   /** Runs until it is stopped or halts. Never rejects. */
   async run(): Promise<LoopEnd> {
     let attempt = 0;
-    await this.#unlessStopped(this.#unsettled);
+    const left = await this.#unlessStopped(this.#unsettled);
+    if (left !== null) return this.#tell(left);
     while (!this.#stopping) {
       const { error, phase, connection } = await this.#connectOnce();
       if (this.#stopping) break;
@@ -72,14 +73,25 @@ export class PipelineLoop {
   }
 
   /** Ends the loop within `timeoutMs`. Never rejects. */
-  async stop(timeoutMs: number): Promise<void> {
+  async stop(timeoutMs: number): Promise<LoopEnd> {
     this.#stopping = true;
     const connection = this.#connection;
     if (connection !== null) {
-      this.#unsettled = connection.settle();
+      this.#settle(connection);
       await connection.stop(timeoutMs);
     }
     this.#abort.abort();
+    const left = connection?.partLeft ?? null;
+    return left === null ? 'stopped' : this.#tell(left);
+  }
+
+  #settle(connection: PipelineConnection): void {
+    this.#unsettled = connection.settle().then(() => connection.partLeft);
+  }
+
+  #tell(halt: Halt): Halt {
+    this.#unsettled = Promise.resolve(null);
+    return halt;
   }
 
   async #connectOnce(): Promise<{
@@ -115,7 +127,7 @@ export class PipelineLoop {
   ): Promise<Halt | null> {
     const halt = haltOf(error, phase);
     if (halt !== null) {
-      if (connection !== null) this.#unsettled = connection.settle();
+      if (connection !== null) this.#settle(connection);
       await connection?.halt();
       return halt;
     }
@@ -138,23 +150,28 @@ export class PipelineLoop {
     if (connection === null) return null;
     this.ports.interrupted(judged.reason);
     connection.abandon();
-    this.#unsettled = connection.settle();
+    this.#settle(connection);
     await this.#unlessStopped(this.#unsettled);
     this.#connection = null;
     return connection.deliveryError instanceof HaltError
-      ? connection.deliveryError.halt
+      ? this.#tell(connection.deliveryError.halt)
       : null;
   }
 
-  /** Waits for the work, whatever its outcome, or until the loop is stopped. */
-  async #unlessStopped(work: Promise<unknown>): Promise<void> {
+  /** Waits for the work, or until the loop is stopped; `null` then, and when the work fails. */
+  async #unlessStopped<T>(work: Promise<T>): Promise<T | null> {
     const { signal } = this.#abort;
-    const stopped = deferred<void>();
-    const stop = (): void => stopped.resolve();
+    const stopped = deferred<null>();
+    const stop = (): void => stopped.resolve(null);
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    await Promise.race([work, stopped.promise]).catch(() => {});
-    signal.removeEventListener('abort', stop);
+    try {
+      return await Promise.race([work, stopped.promise]);
+    } catch {
+      return null;
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
   }
 }
 

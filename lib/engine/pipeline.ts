@@ -56,8 +56,8 @@ export class Pipeline {
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
   #startAgain = false;
-  /** Resolves when no delivery of an earlier start runs any more. */
-  #unsettled: Promise<void> = Promise.resolve();
+  /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
+  #unsettled: Promise<Halt | null> = Promise.resolve(null);
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
 
@@ -265,16 +265,16 @@ export class Pipeline {
 
   async #stop(loop: PipelineLoop): Promise<void> {
     this.#enter('draining', null);
-    await loop.stop(this.options.drainTimeout);
-    if (loop.connection?.deliveryError) {
+    const end = await loop.stop(this.options.drainTimeout);
+    if (end === 'stopped' && loop.connection?.deliveryError) {
       this.#events.emit('warning', {
         message:
-          'the delivery that ran while stopping failed; it is repeated at the next start',
+          'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
       });
     }
-    this.#ended(loop, 'stopped');
+    this.#ended(loop, end);
     this.#stopping = null;
-    if (this.#startAgain) this.start();
+    if (this.#startAgain && end === 'stopped') this.start();
   }
 
   #ended(loop: PipelineLoop, end: LoopEnd): void {

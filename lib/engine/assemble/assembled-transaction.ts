@@ -3,7 +3,7 @@ import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { Message } from '../model/message.js';
 import type { Transaction } from '../model/transaction.js';
 
-/** A transaction of which all has arrived. */
+/** A transaction that is handed over: whole, or while it arrives. */
 export class AssembledTransaction implements Transaction {
   readonly commitTime: Date;
 
@@ -12,25 +12,29 @@ export class AssembledTransaction implements Transaction {
     readonly slotName: string,
     readonly xid: number,
     readonly commitLsn: Lsn,
-    readonly commitEndLsn: Lsn,
+    /** Set when the end has arrived and was read. */
+    public commitEndLsn: Lsn | null,
     readonly commitTimeMicros: bigint,
-    readonly changes: readonly Change[],
+    readonly changes: readonly Change[] | AsyncIterable<Change>,
     readonly messages: readonly Message[],
   ) {
     this.commitTime = new Date(Number(commitTimeMicros / 1000n));
   }
 
-  /** Gives positions and microseconds as text, because JSON has no bigint. */
+  /**
+   * Gives positions and microseconds as text, because JSON has no bigint; and `null` for changes that still arrive.
+   */
   toJSON() {
     return {
       pipeline: this.pipeline,
       slotName: this.slotName,
       xid: this.xid,
       commitLsn: formatLsn(this.commitLsn),
-      commitEndLsn: formatLsn(this.commitEndLsn),
+      commitEndLsn:
+        this.commitEndLsn === null ? null : formatLsn(this.commitEndLsn),
       commitTime: this.commitTime,
       commitTimeMicros: String(this.commitTimeMicros),
-      changes: this.changes,
+      changes: Symbol.asyncIterator in this.changes ? null : this.changes,
       messages: this.messages,
     };
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ConnectionFault } from '../model/connection-fault.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
@@ -80,6 +81,7 @@ function assembler(
     slotName: 'orders_slot',
     maxTransactionBytes: options.maxTransactionBytes ?? 1000,
     skipThrough: options.skipThrough ?? null,
+    drained: () => {},
   });
 }
 
@@ -114,6 +116,7 @@ describe('grouping', () => {
         kind: 'transaction',
         changes: 3,
         bytes: 30,
+        end: 120n,
         transaction: {
           pipeline: 'orders',
           slotName: 'orders_slot',
@@ -292,16 +295,71 @@ describe('what it holds', () => {
     ]);
   });
 
-  it('refuses a transaction that grows too large, at once and by the option', () => {
+  it('hands a transaction over with the change that is one too many, and holds nothing of it any more', () => {
     const small = assembler({ maxTransactionBytes: 20 });
     expect(feed(small, begin(1n), insert(1), insert(2))).toEqual([]);
-    expect(small.accept(insert(3), 1)).toEqual({
+    expect(small.accept(insert(3), 10)).toMatchObject({
+      kind: 'arriving',
+      transaction: { xid: 7, commitLsn: 1n, commitEndLsn: null, messages: [] },
+      arrival: { bytes: 30, count: 3, complete: false },
+    });
+    expect(small).toMatchObject({ open: true, openBytes: 0 });
+    expect(feed(small, insert(4), message(true))).toEqual([]);
+    expect(small.openBytes).toBe(10);
+    expect(small.accept(commit(1n, 2n), 10)).toEqual({
+      kind: 'arrived',
+      end: 2n,
+    });
+    expect(small).toMatchObject({ open: false, openBytes: 0 });
+  });
+
+  it('refuses messages that grow too large, before and after the changes are handed over', () => {
+    const early = assembler({ maxTransactionBytes: 20 });
+    const late = assembler({ maxTransactionBytes: 20 });
+    feed(late, begin(1n), insert(1), insert(2), insert(3));
+    const messages = [message(true), message(true), message(true)];
+    const fault = {
       kind: 'fault',
       code: 'transaction_too_large',
-      detail: 'the transaction holds more than maxInflightBytes (20)',
+      detail:
+        'the messages of the transaction hold more than maxInflightBytes (20)',
       lsn: 1n,
+    };
+    expect(feed(early, begin(1n), ...messages)).toEqual([fault]);
+    expect(feed(late, ...messages)).toEqual([fault]);
+    expect(early.openBytes).toBe(0);
+    expect(late.openBytes).toBe(0);
+  });
+
+  it('gives what it hands over all that a whole transaction has, once it is read', async () => {
+    const small = assembler({ maxTransactionBytes: 20 });
+    const head = [begin(100n), insert(1), message(true), insert(2)];
+    const tail = [update, message(true), remove, truncate, commit(100n, 120n)];
+    const [whole] = feed(assembler(), ...head, ...tail);
+    const [arriving] = feed(small, ...head, ...tail);
+    if (whole?.kind !== 'transaction' || arriving?.kind !== 'arriving')
+      throw new Error('not as they should be');
+    const { transaction } = arriving;
+    expect(JSON.parse(JSON.stringify(transaction))).toMatchObject({
+      commitEndLsn: null,
+      changes: null,
     });
-    expect(small.openBytes).toBe(0);
+    const changes = [];
+    for await (const change of transaction.changes) changes.push(change);
+    expect({ ...transaction, changes }).toEqual({ ...whole.transaction });
+  });
+
+  it.each<[string, (to: Assembler) => void]>([
+    ['when it is cut', (to) => to.cut(new ConnectionFault('cut'))],
+    ['when an impossible message comes', (to) => void feed(to, begin(9n))],
+  ])('tells the reader %s', async (_, end) => {
+    const small = assembler({ maxTransactionBytes: 5 });
+    const [arriving] = feed(small, begin(1n), insert(1));
+    if (arriving?.kind !== 'arriving') throw new Error('not as it should be');
+    end(small);
+    await expect(arriving.arrival.ended).rejects.toThrow(ConnectionFault);
+    expect(arriving.arrival.bytes).toBe(0);
+    expect(small.open).toBe(false);
   });
 
   it('allows each transaction its own size', () => {

@@ -3,18 +3,22 @@ import type {
   CommitMessage,
   ReplicationMessage,
 } from '../model/replication-message.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
+import type { Arrival } from './arrival.js';
 import { AssembledTransaction } from './assembled-transaction.js';
 import { type ContentMessage, OpenTransaction } from './open-transaction.js';
 
 export interface AssemblerOptions {
   readonly pipeline: string;
   readonly slotName: string;
-  /** Payload bytes that one transaction may hold. */
+  /** Payload bytes that a transaction holds at most until it is handed over while the rest arrives. */
   readonly maxTransactionBytes: number;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
+  /** A transaction that is read while it arrives holds less than before. */
+  drained(): void;
 }
 
 /** A stream that cannot be followed further. */
@@ -28,8 +32,16 @@ export interface AssemblyFault {
   readonly lsn?: Lsn;
 }
 
-/** What the end of a transaction gives. */
+/** What a message gives: most give something at the end of a transaction only. */
 export type Assembled =
+  /** A transaction too large to be held: it is read while it arrives. */
+  | {
+      readonly kind: 'arriving';
+      readonly transaction: Transaction;
+      readonly arrival: Arrival;
+    }
+  /** The end of such a transaction. */
+  | { readonly kind: 'arrived'; readonly end: Lsn }
   | {
       readonly kind: 'transaction';
       readonly transaction: Transaction;
@@ -37,6 +49,7 @@ export type Assembled =
       readonly changes: number;
       /** Payload bytes of its changes and messages. */
       readonly bytes: number;
+      readonly end: Lsn;
     }
   /** At or below the watermark: applied before. */
   | { readonly kind: 'skipped'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
@@ -69,7 +82,7 @@ export class Assembler {
     return this.#current !== null;
   }
 
-  /** Payload bytes held for the open transaction. */
+  /** Payload bytes held for the open transaction, without those that are handed over already. */
   get openBytes(): number {
     return this.#current?.content?.bytes ?? 0;
   }
@@ -78,7 +91,7 @@ export class Assembler {
    * Feeds one message.
    *
    * @param bytes - size of the payload that it was decoded from
-   * @returns what has ended with it, else `null`; after a fault the same fault for ever
+   * @returns what it gives, mostly `null`; after a fault the same fault for ever
    */
   accept(message: ReplicationMessage, bytes: number): Assembled | null {
     if (this.#fault !== null) return this.#fault;
@@ -103,7 +116,14 @@ export class Assembler {
     }
   }
 
-  #begin({ finalLsn, xid }: BeginMessage): AssemblyFault | null {
+  /** Nothing more will be fed: who reads the open transaction is told. */
+  cut(fault: ConnectionFault): void {
+    this.#current?.content?.arrival?.fail(fault);
+    this.#current = null;
+  }
+
+  #begin(message: BeginMessage): AssemblyFault | null {
+    const { finalLsn } = message;
     if (this.#current !== null) return this.#violation('begin before commit');
     const last = this.#lastCommitLsn;
     if (last !== null && finalLsn <= last) {
@@ -115,30 +135,41 @@ export class Assembler {
     const skipped = skipThrough !== null && finalLsn <= skipThrough;
     this.#current = {
       commitLsn: finalLsn,
-      content: skipped ? null : new OpenTransaction(finalLsn, xid),
+      content: skipped ? null : new OpenTransaction(message),
     };
     return null;
   }
 
-  #add(message: ContentMessage, bytes: number): AssemblyFault | null {
+  #add(message: ContentMessage, bytes: number): Assembled | null {
     if (this.#current === null) {
       return this.#violation(`${message.kind} before begin`);
     }
     const { content } = this.#current;
     if (content === null) return null;
-    const { maxTransactionBytes } = this.#options;
-    if (content.bytes + bytes > maxTransactionBytes) {
-      return this.#fail(
-        'transaction_too_large',
-        `the transaction holds more than maxInflightBytes (${maxTransactionBytes})`,
-      );
-    }
     content.add(message, bytes);
-    return null;
+    const { maxTransactionBytes } = this.#options;
+    if (content.bytes <= maxTransactionBytes) return null;
+    return content.messageBytes > maxTransactionBytes
+      ? this.#fail(
+          'transaction_too_large',
+          `the messages of the transaction hold more than maxInflightBytes (${maxTransactionBytes})`,
+        )
+      : this.#handOver(content);
+  }
+
+  #handOver(content: OpenTransaction): Assembled {
+    const arrival = content.handOver({
+      drained: () => this.#options.drained(),
+      readToEnd: (endLsn) => {
+        transaction.commitEndLsn = endLsn;
+      },
+    });
+    const transaction = this.#transaction(content, arrival.changes, null);
+    return { kind: 'arriving', transaction, arrival };
   }
 
   #commit(message: CommitMessage): Assembled {
-    const { commitLsn, endLsn, commitTimeMicros } = message;
+    const { commitLsn, endLsn } = message;
     if (this.#current === null) return this.#violation('commit before begin');
     const { content } = this.#current;
     if (commitLsn !== this.#current.commitLsn) {
@@ -152,23 +183,36 @@ export class Assembler {
     this.#current = null;
     this.#lastCommitLsn = commitLsn;
     if (content === null) return { kind: 'skipped', commitLsn, endLsn };
+    if (content.arrival !== null) {
+      content.arrival.end(endLsn);
+      return { kind: 'arrived', end: endLsn };
+    }
     if (content.empty) return { kind: 'empty', commitLsn, endLsn };
-    const { pipeline, slotName } = this.#options;
     return {
       kind: 'transaction',
-      transaction: new AssembledTransaction(
-        pipeline,
-        slotName,
-        content.xid,
-        commitLsn,
-        endLsn,
-        commitTimeMicros,
-        content.changes,
-        content.messages,
-      ),
+      transaction: this.#transaction(content, content.changes, endLsn),
       changes: content.changes.length,
       bytes: content.bytes,
+      end: endLsn,
     };
+  }
+
+  #transaction(
+    { begin, messages }: OpenTransaction,
+    changes: Transaction['changes'],
+    endLsn: Lsn | null,
+  ): AssembledTransaction {
+    const { pipeline, slotName } = this.#options;
+    return new AssembledTransaction(
+      pipeline,
+      slotName,
+      begin.xid,
+      begin.finalLsn,
+      endLsn,
+      begin.commitTimeMicros,
+      changes,
+      messages,
+    );
   }
 
   #violation(detail: string): AssemblyFault {
@@ -184,7 +228,7 @@ export class Assembler {
       detail,
       ...(lsn === undefined ? {} : { lsn }),
     };
-    this.#current = null;
+    this.cut(new ConnectionFault('the stream cannot be followed further'));
     return this.#fault;
   }
 }

@@ -81,23 +81,23 @@ async function callHandler(
   transaction: Transaction,
 ): Promise<void> {
   const lsn = transaction.commitLsn;
-  const call = await failureOf(async () => {
+  try {
     const result = sink.transaction(transaction);
     if (!isPromiseLike(result)) throw new NoPromiseError();
     await result;
-  });
-  if (call === null) return;
-  if (call.error instanceof NoPromiseError) {
-    throw new HaltError('sink_failed/no_promise', {
-      detail: `a handler of ${sink.name} returned no promise`,
+  } catch (error) {
+    if (error instanceof NoPromiseError) {
+      throw new HaltError('sink_failed/no_promise', {
+        detail: `a handler of ${sink.name} returned no promise`,
+        lsn,
+      });
+    }
+    throw new HaltError('sink_failed', {
+      detail: `a handler of ${sink.name} failed with ${errorClass(error)}`,
       lsn,
+      sinkError: error,
     });
   }
-  throw new HaltError('sink_failed', {
-    detail: `a handler of ${sink.name} failed with ${errorClass(call.error)}`,
-    lsn,
-    sinkError: call.error,
-  });
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred, type Deferred } from '../model/deferred.js';
 import type { Transaction } from '../model/transaction.js';
-import { SerialDelivery, type Work } from './serial-delivery.js';
+import {
+  SerialDelivery,
+  type TransactionWork,
+  type Work,
+} from './serial-delivery.js';
 
-function work(end: bigint, bytes = 10): Work {
+function work(end: bigint, bytes = 10): TransactionWork {
   const transaction: Transaction = {
     pipeline: 'p',
     slotName: 's',
@@ -32,19 +36,19 @@ class Stage {
   readonly errors: unknown[] = [];
   storing: Deferred<void> | null = null;
   readonly delivery = new SerialDelivery({
-    deliver: ({ transaction }) => {
-      this.log.push(`deliver ${transaction.xid}`);
+    deliver: async (one) => {
+      this.log.push(`deliver ${one.transaction.xid}`);
       const handler = deferred<void>();
       this.running.push(handler);
-      return handler.promise;
+      await handler.promise;
+      return one.kind === 'transaction' ? one.end : one.arrival.ended;
     },
     store: () => {
       this.log.push('store');
       this.storing = deferred();
       return this.storing.promise;
     },
-    started: ({ end }) => this.log.push(`started ${end}`),
-    settled: ({ end }) => this.log.push(`settled ${end}`),
+    settled: (end) => this.log.push(`settled ${end}`),
     failed: (error) => {
       this.log.push('failed');
       this.errors.push(error);
@@ -77,13 +81,9 @@ describe('SerialDelivery', () => {
     stage.delivery.push(work(10n));
     stage.delivery.push(work(20n));
     await turn();
-    expect(stage.log).toEqual(['started 10', 'deliver 10']);
+    expect(stage.log).toEqual(['deliver 10']);
     await stage.finish(0);
-    expect(stage.log.slice(2)).toEqual([
-      'settled 10',
-      'started 20',
-      'deliver 20',
-    ]);
+    expect(stage.log.slice(1)).toEqual(['settled 10', 'deliver 20']);
     await stage.finish(1);
     expect(stage.log.at(-1)).toBe('settled 20');
   });
@@ -92,12 +92,13 @@ describe('SerialDelivery', () => {
     const handler = deferred<void>();
     const log: string[] = [];
     const delivery: SerialDelivery = new SerialDelivery({
-      deliver: () => {
+      deliver: async () => {
+        log.push('started');
         void delivery.stop().then(() => log.push('stopped'));
-        return handler.promise;
+        await handler.promise;
+        return 10n;
       },
       store: async () => {},
-      started: () => log.push('started'),
       settled: () => log.push('settled'),
       failed: () => {},
     });
@@ -117,9 +118,9 @@ describe('SerialDelivery', () => {
         const began = performance.now();
         while (performance.now() - began < 1);
         delivered += 1;
+        return 10n;
       },
       store: async () => {},
-      started: () => {},
       settled: () => {},
       failed: () => {},
     });
@@ -142,6 +143,35 @@ describe('SerialDelivery', () => {
     expect(stage.delivery.bytes).toBe(0);
   });
 
+  it('counts what a transaction that still arrives holds, from the queue on until it is durable', async () => {
+    const stage = new Stage();
+    const ended = deferred<bigint>();
+    const arrival = {
+      bytes: 70,
+      count: 1,
+      complete: false,
+      broken: null,
+      ended: ended.promise,
+      settle: () => {},
+    };
+    const { transaction } = work(20n);
+    stage.delivery.push(work(10n, 7));
+    stage.delivery.push({ kind: 'arriving', transaction, arrival });
+    expect(stage.delivery.bytes).toBe(77 + 2 * ALLOWANCE);
+    expect(stage.delivery.arrivingBytes).toBe(70);
+    await turn();
+    await stage.finish(0);
+    arrival.bytes = 60;
+    expect(stage.delivery.bytes).toBe(60 + ALLOWANCE);
+    await stage.finish(1);
+    expect(stage.log.at(-1)).toBe('deliver 20');
+    ended.resolve(20n);
+    await turn();
+    expect(stage.log.at(-1)).toBe('settled 20');
+    expect(stage.delivery.bytes).toBe(0);
+    expect(stage.delivery.arrivingBytes).toBe(0);
+  });
+
   it('lets work without a transaction keep its place, and the sink hears nothing of it', async () => {
     const stage = new Stage();
     stage.delivery.push(work(10n));
@@ -149,7 +179,7 @@ describe('SerialDelivery', () => {
     await turn();
     expect(stage.log).not.toContain('settled 15');
     await stage.finish(0);
-    expect(stage.log.slice(2)).toEqual(['settled 10', 'settled 15']);
+    expect(stage.log.slice(1)).toEqual(['settled 10', 'settled 15']);
   });
 
   it('stores between two deliveries, before the next one, and once however often it is asked', async () => {
@@ -161,10 +191,10 @@ describe('SerialDelivery', () => {
     await turn();
     expect(stage.log).not.toContain('store');
     await stage.finish(0);
-    expect(stage.log.slice(2)).toEqual(['settled 10', 'store']);
+    expect(stage.log.slice(1)).toEqual(['settled 10', 'store']);
     stage.storing?.resolve();
     await turn();
-    expect(stage.log.slice(4)).toEqual(['started 20', 'deliver 20']);
+    expect(stage.log.slice(3)).toEqual(['deliver 20']);
   });
 
   it('stores at once when it has nothing else to do', async () => {
@@ -186,7 +216,7 @@ describe('SerialDelivery', () => {
     stage.delivery.requestStore();
     await turn();
     expect(stage.errors).toEqual([error]);
-    expect(stage.log).toEqual(['started 10', 'deliver 10', 'failed']);
+    expect(stage.log).toEqual(['deliver 10', 'failed']);
   });
 
   it('ends when a store fails', async () => {
@@ -216,7 +246,7 @@ describe('SerialDelivery', () => {
     await stage.finish(0);
     expect(stopped).toBe(true);
     await turn();
-    expect(stage.log).toEqual(['started 10', 'deliver 10', 'settled 10']);
+    expect(stage.log).toEqual(['deliver 10', 'settled 10']);
   });
 
   it('stops also when the running delivery fails', async () => {

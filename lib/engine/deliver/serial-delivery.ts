@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ConnectionFault } from '../model/connection-fault.js';
 import { deferred } from '../model/deferred.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
@@ -15,22 +16,43 @@ export interface TransactionWork {
   readonly end: Lsn;
 }
 
+/** A transaction that is read while it arrives. */
+export interface Arrival {
+  /** Payload bytes that it holds now. */
+  readonly bytes: number;
+  /** Number of changes that have arrived. */
+  readonly count: number;
+  /** Its end has arrived. */
+  readonly complete: boolean;
+  /** Resolves with its end; rejects when that will not arrive. */
+  readonly ended: Promise<Lsn>;
+  /** What the handler was told instead of the rest; `null` when it was not told so. */
+  readonly broken: ConnectionFault | null;
+  /** The handler has settled: what it did not read is not kept. */
+  settle(): void;
+}
+
+export interface ArrivingWork {
+  readonly kind: 'arriving';
+  readonly transaction: Transaction;
+  readonly arrival: Arrival;
+}
+
 /** What comes out of assembly, in commit order. */
 export type Work =
   | TransactionWork
+  | ArrivingWork
   /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
   | { readonly kind: 'pass'; readonly end: Lsn };
 
 /** What a delivery asks of its surroundings. */
 export interface DeliveryPorts {
-  /** Applies one transaction; resolves when it is durable. */
-  deliver(work: TransactionWork): Promise<void>;
+  /** Applies one transaction; resolves with its end when it is durable. */
+  deliver(work: TransactionWork | ArrivingWork): Promise<Lsn>;
   /** Stores positions that no transaction carries. */
   store(): Promise<void>;
-  /** A transaction is about to be handed over. */
-  started(work: Work): void;
-  /** A work is durable. */
-  settled(work: Work): void;
+  /** The oldest work is durable, up to its end. */
+  settled(end: Lsn): void;
   /** Nothing more is delivered. */
   failed(error: unknown): void;
 }
@@ -49,17 +71,28 @@ export class SerialDelivery {
   #running: Promise<void> | null = null;
   #storeWanted = false;
   #stopped = false;
+  /** Of whole transactions. */
   #bytes = 0;
+  /** Those in the queue, and the one that is read. */
+  readonly #arrivals = new Set<Arrival>();
 
   constructor(private readonly ports: DeliveryPorts) {}
 
   /** Payload bytes of transactions that are not durable yet, and an allowance for each of them. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#bytes + this.arrivingBytes;
+  }
+
+  /** Those among them of transactions that are read while they arrive. */
+  get arrivingBytes(): number {
+    let bytes = 0;
+    for (const arrival of this.#arrivals) bytes += arrival.bytes;
+    return bytes;
   }
 
   push(work: Work): void {
     if (this.#stopped) return;
+    if (work.kind === 'arriving') this.#arrivals.add(work.arrival);
     this.#bytes += held(work);
     this.#queue.push(work);
     this.#wake();
@@ -120,17 +153,22 @@ export class SerialDelivery {
   }
 
   async #perform(work: Work): Promise<void> {
-    if (work.kind === 'transaction') {
-      this.ports.started(work);
-      await this.ports.deliver(work);
-    }
+    const end =
+      work.kind === 'pass' ? work.end : await this.ports.deliver(work);
+    if (work.kind === 'arriving') this.#arrivals.delete(work.arrival);
     this.#bytes -= held(work);
-    this.ports.settled(work);
+    this.ports.settled(end);
   }
 }
 
+/** What a work counts from its arrival until it is durable. */
 function held(work: Work): number {
-  return work.kind === 'transaction'
-    ? work.bytes + TRANSACTION_ALLOWANCE_BYTES
-    : 0;
+  switch (work.kind) {
+    case 'transaction':
+      return work.bytes + TRANSACTION_ALLOWANCE_BYTES;
+    case 'arriving':
+      return TRANSACTION_ALLOWANCE_BYTES;
+    default:
+      return 0;
+  }
 }

@@ -44,11 +44,13 @@ export const HALTS = {
   protocol_violation:
     'Report this with the server version: the stream holds messages in an impossible order.',
   transaction_too_large:
-    'Raise maxInflightBytes above the size of the transaction.',
+    'Raise maxInflightBytes above the size of the messages of the transaction.',
   sink_failed:
     'See halt.sinkError(); mend the sink or its database, then start the pipeline again.',
   'sink_failed/no_promise':
     'Return the promise of the work from the handler (declare it async), so that nothing is confirmed before it is durable.',
+  'sink_failed/partial_transaction':
+    'The handler caught the error that reading changes threw and resolved, so that a part of the transaction may be committed, and the checkpoint with it: undo that part and set the checkpoint back, or load the sink anew; let the error leave the handler.',
   'sink_failed/around_skipped':
     'Call next() exactly once in the option around.',
 } as const satisfies Record<string, string>;

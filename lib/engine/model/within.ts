@@ -2,7 +2,7 @@ import { deferred } from './deferred.js';
 
 /** Whether the work resolves in time. It goes on when it does not. */
 export async function within(
-  work: Promise<void>,
+  work: Promise<unknown>,
   timeoutMs: number,
 ): Promise<boolean> {
   const late = deferred<boolean>();
