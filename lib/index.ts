@@ -18,6 +18,7 @@ export type {
   CheckpointReader,
   StoredCheckpoint,
 } from './engine/model/checkpoint.js';
+export { ChangesError } from './engine/model/changes-error.js';
 export { Halt, HaltError, type HaltCode } from './engine/model/halt.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
 export type { Message } from './engine/model/message.js';

@@ -182,23 +182,4 @@ describe('a slow sink', () => {
     // What was durable when the connection was lost does not come again.
     expect(calls).toHaveLength(count);
   }, 60_000);
-
-  it('halts by name at a transaction that alone exceeds the limit, and confirms nothing of it', async () => {
-    const { source, target } = await sourceAndTarget(suite, SCHEMA);
-    const { pipeline, calls } = capture(source, {
-      target,
-      maxInflightBytes: 64 * 1024,
-    });
-    pipeline.start();
-    await pipeline.whenStreaming();
-    const before = await currentLsn(source);
-    await source.query(
-      "insert into t select g, repeat('x', 1000) from generate_series(1, 200) g",
-    );
-    await waitFor(() => pipeline.state === 'halted');
-    expect(pipeline.halt?.code).toBe('transaction_too_large');
-    expect(calls).toEqual([]);
-    const slot = await readSlot(suite.server, pipeline.options.slotName);
-    expect(slot?.confirmedFlushLsn).toBeLessThanOrEqual(before);
-  });
 });

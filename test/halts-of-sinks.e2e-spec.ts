@@ -12,7 +12,6 @@ import {
 } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { waitFor } from './support/wait-for.js';
-import { changesOf } from './support/changes-of.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
@@ -166,29 +165,4 @@ it('an option around that swallows the failure of a handler does not confirm it'
   await source.query('insert into t values (2)');
   await haltedFor(pipeline, 'sink_failed');
   await expectStandsAt(databases, present(applied[0]?.commitEndLsn));
-});
-
-it('transaction_too_large: names the option, and a higher one resumes without loss', async () => {
-  const databases = await sourceAndTarget(suite);
-  const { source, target } = databases;
-  const small = capture(source, { target, maxInflightBytes: 64 * 1024 });
-  small.pipeline.start();
-  await small.pipeline.whenStreaming();
-  await source.query('insert into t values (1)');
-  await waitFor(() => small.applied.length === 1);
-  await source.query(
-    `insert into t select g, repeat('x', 500) from generate_series(2, 501) g`,
-  );
-  await source.query('insert into t values (502)');
-  for (let round = 0; round < 2; round++) {
-    const halt = await haltedFor(small.pipeline, 'transaction_too_large');
-    expect(halt.remedy).toContain('maxInflightBytes');
-    await expectStandsAt(databases, present(small.applied[0]?.commitEndLsn));
-    if (round === 0) small.pipeline.start();
-  }
-  expect(small.calls.length).toBe(1);
-  const large = capture(source, { target, maxInflightBytes: 1024 * 1024 });
-  large.pipeline.start();
-  await large.pipeline.caughtUp();
-  expect(large.applied.map((each) => changesOf(each).length)).toEqual([500, 1]);
 });

@@ -37,6 +37,8 @@ export interface ConnectionSubject {
   warning(message: string): void;
 }
 
+/** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
+const HAND_OVER_BYTES = 2 * 1024 * 1024;
 /** Payload bytes that are held of a transaction which the sink reads while it arrives. */
 const ARRIVING_BYTES = 1024 * 1024;
 /** How long the server is given to take note of the last status. */
@@ -155,7 +157,10 @@ export class PipelineConnection {
       new Assembler({
         pipeline,
         slotName: options.slotName,
-        maxTransactionBytes: options.maxInflightBytes,
+        maxTransactionBytes: Math.min(
+          options.maxInflightBytes,
+          HAND_OVER_BYTES,
+        ),
         skipThrough: this.#watermark,
         drained: () => this.#releaseWhenDrained(),
       }),
