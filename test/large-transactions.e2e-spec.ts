@@ -40,9 +40,9 @@ interface Reading extends Capture {
   readonly source: TestDatabase;
   readonly seen: number[][];
   readonly slotName: string;
-  insert(first: number, count: number): Promise<void>;
+  readonly insert: (first: number, count: number) => Promise<void>;
   /** Resets the connection, and waits until the pipeline knows. */
-  lose(): Promise<void>;
+  readonly lose: () => Promise<void>;
 }
 
 /** A streaming pipeline whose handler reads as it is told. */
@@ -296,8 +296,8 @@ describe('a handler that has had enough', () => {
       'only takes one step',
       async ({ changes }, ids) => {
         if (!(Symbol.asyncIterator in changes)) return;
-        const { value } = await changes[Symbol.asyncIterator]().next();
-        ids.push(idOf(value));
+        const first = await changes[Symbol.asyncIterator]().next();
+        if (first.done !== true) ids.push(idOf(first.value));
       },
     ],
   ])(

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Change } from '../model/change.js';
 import { ChangesError } from '../model/changes-error.js';
 import { ConnectionFault } from '../model/connection-fault.js';
+import type { Lsn } from '../model/lsn.js';
 import { Arrival } from './arrival.js';
 import { InsertChange } from './changes.js';
 
@@ -20,7 +21,10 @@ function change(ordinal: number): InsertChange {
 
 /** One that was handed over with the changes 0 and 1. */
 function begun() {
-  const ports = { drained: vi.fn(), readToEnd: vi.fn() };
+  const ports = {
+    drained: vi.fn<() => void>(),
+    readToEnd: vi.fn<(end: Lsn) => void>(),
+  };
   const arrival = new Arrival([change(0), change(1)], 20, ports);
   return { arrival, ...ports };
 }

@@ -62,7 +62,7 @@ describe('ChangeQueue', () => {
   });
 
   it('lets go in pieces of what it was begun with', () => {
-    const drained = vi.fn();
+    const drained = vi.fn<() => void>();
     const queue = new ChangeQueue(changes(1_000), 1_000_000, drained);
     expect(queue.bytes).toBe(1_000_000);
     for (let take = 0; take < 500; take++) queue.take();
@@ -82,7 +82,7 @@ describe('ChangeQueue', () => {
   });
 
   it('goes on after it was cleared', () => {
-    const drained = vi.fn();
+    const drained = vi.fn<() => void>();
     const queue = new ChangeQueue(changes(10), 500_000, drained);
     queue.take();
     queue.push(change(10));
