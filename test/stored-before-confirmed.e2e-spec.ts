@@ -9,7 +9,9 @@ import { recordStatusUpdates } from './support/status-tap.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { parseLsn } from '../lib/engine/model/lsn.js';
-import { waitFor } from './support/wait-for.js';
+import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
+import type { CheckpointQuery } from '../lib/sinks/checkpoint-query.js';
+import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
@@ -52,6 +54,50 @@ it('waits with the confirmation of an idle position until the store has taken it
   await blocker.query('commit');
   await confirmedUpTo(source, `slot_${source.name}`, noiseEnd);
   expect(await stored(target)).toBeGreaterThanOrEqual(noiseEnd);
+});
+
+it('stores the end of a transaction that was read while it arrived, although the sink had advanced before, and only then confirms it', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const release = deferred();
+  const ends: unknown[] = [];
+  class SlowTable extends CheckpointTable {
+    override async confirm(lsn: bigint): Promise<void> {
+      if (ends.length > 0) await release.promise;
+      await super.confirm(lsn);
+    }
+  }
+  const query: CheckpointQuery = (sql, values) => target.query(sql, values);
+  const keeper = new SlowTable(query);
+  const line = await lifeline(source);
+  const updates = recordStatusUpdates(line.proxy);
+  const { pipeline } = capture(source, {
+    target,
+    connection: line.connection,
+    maxInflightBytes: 64 * 1024,
+    checkpoint: { kind: 'keeper', keeper },
+    async apply(transaction) {
+      await keeper.advance(query, transaction);
+      for await (const _ of transaction.changes);
+      ends.push(transaction.commitEndLsn);
+    },
+  });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  const before = await confirmed(source);
+  await source.query(
+    "insert into t select g, repeat('x', 1000) from generate_series(1, 2000) g",
+  );
+  await waitFor(() => ends.length === 1);
+  const seen = updates.length;
+  await waitFor(() => updates.length >= seen + 3, {
+    message: 'status updates after the transaction',
+  });
+  expect(await confirmed(source)).toBe(before);
+  release.resolve();
+  const [end] = ends;
+  if (typeof end !== 'bigint') throw new Error('The end was not read.');
+  await confirmedUpTo(source, `slot_${source.name}`, end);
+  expect(await stored(target)).toBeGreaterThanOrEqual(end);
 });
 
 it('never lets the slot pass the stored position, under load and idle', async () => {

@@ -117,7 +117,7 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#subject.positions.handOver(end);
     await this.#handle(transaction);
-    this.#noteStored(transaction);
+    this.#noteStored(transaction.commitLsn, end);
     this.#subject.delivered(transaction, changes, performance.now() - began);
     return end;
   }
@@ -137,8 +137,8 @@ export class PipelineDelivery {
       this.#arrival = null;
     }
     this.#refusePart(transaction, arrival);
+    // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
     const end = await arrival.ended;
-    this.#noteStored(transaction);
     const ms = performance.now() - began;
     this.#subject.delivered(transaction, arrival.count, ms);
     return end;
@@ -170,12 +170,10 @@ export class PipelineDelivery {
   }
 
   /** A keeper that advanced to the transaction has stored its end with it. */
-  #noteStored({ commitLsn, commitEndLsn }: Transaction): void {
+  #noteStored(commitLsn: Lsn, end: Lsn): void {
     const { positions, sink } = this.#subject;
-    if (sink.checkpoint.kind !== 'keeper' || commitEndLsn === null) return;
+    if (sink.checkpoint.kind !== 'keeper') return;
     const { advancedTo } = sink.checkpoint.keeper;
-    if (advancedTo !== null && advancedTo >= commitLsn) {
-      positions.store(commitEndLsn);
-    }
+    if (advancedTo !== null && advancedTo >= commitLsn) positions.store(end);
   }
 }

@@ -10,13 +10,25 @@ export interface Transaction<T = Tables> {
   readonly xid: number;
   /** Start of the commit record. Ascends strictly; the key by which a sink recognises what it already applied. */
   readonly commitLsn: Lsn;
-  /** End of the commit record: the position the server is told once the transaction is durable. */
+  /**
+   * End of the commit record: the position the server is told once the transaction is durable. `null` while
+   * {@link Transaction.changes} still arrive.
+   */
   readonly commitEndLsn: Lsn | null;
   /** Time of the commit on the server, cut to milliseconds. */
   readonly commitTime: Date;
   /** Time of the commit in microseconds since 1970-01-01 UTC. */
   readonly commitTimeMicros: bigint;
-  /** In the order in which the statements ran. */
+  /**
+   * In the order in which the statements ran; `for await` reads both forms.
+   *
+   * An array while the payload fits in 2 MiB and in the option `maxInflightBytes`. A larger transaction is handed over
+   * while it arrives: the changes are then read once, at the pace of the handler, and before it settles. Reading them
+   * throws when the connection is lost; let that error out, and the whole transaction comes again.
+   *
+   * @throws ChangesError when such changes are read a second time, or after the handler has settled
+   */
   readonly changes: readonly Change<T>[] | AsyncIterable<Change<T>>;
+  /** Complete when {@link Transaction.changes} are. */
   readonly messages: readonly Message[];
 }

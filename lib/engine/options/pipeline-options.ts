@@ -48,11 +48,10 @@ export interface PipelineOptions {
    */
   maxInflightBytes?: number;
   /**
-   * Whether a dense stream over TCP is read in larger pieces, with rests of 4 ms between them, which saves work for the
-   * server and for this process. The first data after a silence never waits. Not on by default before its gain is measured
-   * on quiet machines.
+   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of 1 ms between them,
+   * which saves work for the server and for this process. The first data after a silence never waits.
    *
-   * @default false
+   * @default true
    */
   readPacing?: boolean;
   /**

@@ -21,7 +21,7 @@ describe('resolveOptions', () => {
       goForwardOnly: false,
       types: 'exact',
       maxInflightBytes: 16_777_216,
-      readPacing: false,
+      readPacing: true,
       startup: 'background',
       autoStart: true,
       drainTimeout: 10_000,

@@ -69,7 +69,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       options.maxInflightBytes,
       16 * 1024 * 1024,
     ),
-    readPacing: flag('readPacing', options.readPacing, false),
+    readPacing: flag('readPacing', options.readPacing, true),
     startup: startup(options.startup),
     autoStart: flag('autoStart', options.autoStart, true),
     drainTimeout: milliseconds('drainTimeout', options.drainTimeout, 10_000),

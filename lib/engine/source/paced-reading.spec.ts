@@ -45,6 +45,8 @@ function repeat(times: number, action: () => void): void {
   for (let time = 0; time < times; time++) action();
 }
 
+/** What makes a stream dense when it comes every millisecond. */
+const SMALL = 5_000;
 const RICH = 20_000;
 
 beforeEach(() => {
@@ -64,16 +66,16 @@ afterEach(() => {
 });
 
 describe('PacedReading', () => {
-  it('rests for 4 ms after each turn once the stream is dense', () => {
+  it('rests for 1 ms after each turn once the stream is dense', () => {
     const { socket, subject, turn } = reader();
-    repeat(63, () => turn(100));
+    repeat(63, () => turn(SMALL));
     expect(socket.log).toEqual([]);
-    turn(100);
+    turn(SMALL);
     expect(socket.log).toEqual(['pause']);
     expect(subject.reading.pacing).toBe(true);
-    vi.advanceTimersByTime(3);
+    vi.advanceTimersByTime(0.9);
     expect(socket.log).toEqual(['pause']);
-    vi.advanceTimersByTime(1);
+    vi.advanceTimersByTime(0.1);
     expect(socket.log).toEqual(['pause', 'resume']);
     turn(RICH);
     expect(socket.log).toEqual(['pause', 'resume', 'pause']);
@@ -81,37 +83,38 @@ describe('PacedReading', () => {
 
   it('decides once per turn, however many reads it made', () => {
     const { socket, turn, subject } = reader();
-    repeat(63, () => turn(100, 100, 100));
+    repeat(63, () => turn(2_000, 2_000, 2_000));
     expect(socket.log).toEqual([]);
-    turn(100);
-    vi.advanceTimersByTime(4);
+    turn(SMALL);
+    vi.advanceTimersByTime(1);
     turn(6_000, 6_000, 6_000);
     expect(socket.log).toEqual(['pause', 'resume', 'pause']);
     expect(subject.reading.readsPerSecond).toBe(65);
     expect(subject.reading.bytesPerRead).toBe(
-      Math.round((63 * 300 + 100 + 18_000) / 65),
+      Math.round((63 * 6_000 + SMALL + 18_000) / 65),
     );
   });
 
   it('does not count what Node had buffered at resume as new', () => {
     const { socket, turn, subject } = reader();
-    repeat(64, () => turn(100));
+    repeat(64, () => turn(SMALL));
     socket.readableLength = 16_000;
-    vi.advanceTimersByTime(4);
-    turn(16_000, 16_382);
+    vi.advanceTimersByTime(1);
+    socket.readableLength = 0;
+    turn(16_000, 4_094);
     turn(1);
     expect(socket.log).toEqual(['pause', 'resume']);
     expect(subject.reading.pacing).toBe(false);
-    repeat(63, () => turn(100));
+    repeat(63, () => turn(SMALL));
     expect(socket.log).toHaveLength(2);
-    turn(100);
+    turn(SMALL);
     expect(socket.log).toHaveLength(3);
   });
 
   it('hands over what comes after a silence without a rest, and counts anew', () => {
     const { socket, turn, subject } = reader();
-    repeat(64, () => turn(100));
-    vi.advanceTimersByTime(4);
+    repeat(64, () => turn(SMALL));
+    vi.advanceTimersByTime(1);
     expect(subject.reading.pacing).toBe(true);
     vi.advanceTimersByTime(4);
     expect(subject.reading.pacing).toBe(false);
@@ -145,9 +148,9 @@ describe('PacedReading', () => {
 
   it('leaves a gate alone that another holds, and counts anew after it', () => {
     const { socket, turn, gate } = reader();
-    repeat(63, () => turn(100));
+    repeat(63, () => turn(SMALL));
     gate.hold('backpressure');
-    turn(100);
+    turn(SMALL);
     expect(socket.log).toEqual(['pause']);
     gate.release('backpressure');
     repeat(63, () => turn(RICH));
@@ -158,9 +161,9 @@ describe('PacedReading', () => {
 
   it('does not end a hold that began within a rest', () => {
     const { socket, turn, gate } = reader();
-    repeat(64, () => turn(100));
+    repeat(64, () => turn(SMALL));
     gate.hold('types');
-    vi.advanceTimersByTime(4);
+    vi.advanceTimersByTime(1);
     expect(socket.log).toEqual(['pause']);
     gate.release('types');
     expect(socket.log).toEqual(['pause', 'resume']);
@@ -168,9 +171,35 @@ describe('PacedReading', () => {
     expect(socket.log).toHaveLength(2);
   });
 
+  it('does not rest after full turns, and does again when the reader has caught up', () => {
+    const { socket, turn, subject } = reader();
+    repeat(100, () => turn(65_536));
+    expect(socket.log).toEqual([]);
+    expect(subject.reading.pacing).toBe(true);
+    turn(SMALL);
+    expect(socket.log).toEqual(['pause']);
+  });
+
+  it.each([
+    ['with pacing', {}],
+    ['without', { allowed: false }],
+    ['on a Unix socket', { tcp: false }],
+  ])('takes in so much in one turn and no more, %s', (_, settings) => {
+    const { socket, gate } = reader(settings);
+    for (let read = 0; read < 3; read++)
+      socket.emit('data', Buffer.alloc(65_536));
+    expect(socket.log).toEqual([]);
+    socket.emit('data', Buffer.alloc(65_536));
+    expect(socket.log).toEqual(['pause']);
+    // It is but for a moment, and says nothing about the server.
+    expect(gate.paused).toBe(false);
+    vi.advanceTimersByTime(0);
+    expect(socket.log).toEqual(['pause', 'resume']);
+  });
+
   it('resumes at once when it is stopped within a rest, and keeps no timer', () => {
     const { socket, turn, subject, gate } = reader();
-    repeat(64, () => turn(100));
+    repeat(64, () => turn(SMALL));
     subject.stop();
     expect(socket.log).toEqual(['pause', 'resume']);
     expect(gate.paused).toBe(false);

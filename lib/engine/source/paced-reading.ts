@@ -10,6 +10,12 @@ import {
 } from './read-pacing.js';
 import { type Rate, ReadingRate } from './reading-rate.js';
 
+/**
+ * Bytes that one turn of the event loop takes in. Node reads on for up to 2 MB before anything else has its turn, and who
+ * works on these in a later turn would find them all queued.
+ */
+const LARGEST_TURN_BYTES = 256 * 1024;
+
 /** How a connection is read. */
 export interface Reading extends Rate {
   /** The stream is dense, so bytes are left to gather between reads. */
@@ -77,6 +83,7 @@ export class PacedReading {
 
   #take(bytes: number): void {
     this.#bytes += bytes;
+    if (this.#bytes >= LARGEST_TURN_BYTES) this.#gate.hold('pacing');
     if (this.#turn !== null) return;
     this.#began = performance.now();
     this.#turn = setImmediate(() => this.#endTurn());
@@ -87,16 +94,18 @@ export class PacedReading {
     const turn = {
       bytes: this.#bytes - this.#buffered,
       waitedMs: this.#began - this.#idleSince,
+      ms: now - this.#idleSince,
     };
     this.#rate.note(this.#bytes, now);
     this.#turn = null;
     this.#bytes = 0;
     this.#buffered = 0;
     this.#idleSince = now;
-    if (!this.#paces) return;
     // Another hold ends the density: what arrives after it says nothing about the stream.
-    this.#pace = this.#gate.paused ? EAGER : paceAfter(this.#pace, turn);
+    if (this.#paces)
+      this.#pace = this.#gate.paused ? EAGER : paceAfter(this.#pace, turn);
     if (restIsDue(this.#pace)) this.#beginRest();
+    else this.#goOn();
   }
 
   #beginRest(): void {
@@ -108,7 +117,11 @@ export class PacedReading {
     this.#rest = null;
     this.#idleSince = performance.now();
     if (this.#gate.paused) this.#pace = EAGER;
-    else this.#buffered = this.#socket.readableLength;
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    this.#buffered = this.#socket.readableLength;
     this.#gate.release('pacing');
   }
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   DENSE_TURNS,
   EAGER,
+  FULL_TURN_BYTES,
   isPaced,
   type Pace,
   paceAfter,
@@ -11,9 +12,14 @@ import {
   WORTHWHILE_BYTES,
 } from './read-pacing.js';
 
-const DENSE: ReadingTurn = { bytes: 100, waitedMs: 0.2 };
-const RICH: ReadingTurn = { bytes: WORTHWHILE_BYTES, waitedMs: 0.2 };
-const LATE: ReadingTurn = { bytes: 1_000_000, waitedMs: 3.1 };
+/** One that comes with others like it at 10 MB a second. */
+const DENSE: ReadingTurn = { bytes: 1_000, waitedMs: 0.05, ms: 0.1 };
+/** A thousand transactions a second. */
+const THIN: ReadingTurn = { bytes: 300, waitedMs: 0.9, ms: 1 };
+/** What a rest gathers at 10 MB a second. */
+const RICH: ReadingTurn = { bytes: 10_000, waitedMs: 0.05, ms: 0.1 };
+const FULL: ReadingTurn = { bytes: FULL_TURN_BYTES, waitedMs: 0, ms: 1 };
+const LATE: ReadingTurn = { bytes: 1_000_000, waitedMs: 3.1, ms: 3.2 };
 
 function after(turns: readonly ReadingTurn[]): Pace {
   return turns.reduce(paceAfter, EAGER);
@@ -23,13 +29,26 @@ function times(count: number, turn: ReadingTurn): ReadingTurn[] {
   return Array.from({ length: count }, () => turn);
 }
 
-const turn = fc.record({
-  bytes: fc.nat({ max: 200_000 }),
-  waitedMs: fc.double({ min: 0, max: 6, noNaN: true }),
-});
+/** Whether reading rested after one of these turns. */
+function rested(turns: readonly ReadingTurn[]): boolean {
+  let pace = EAGER;
+  return turns.some((turn) => restIsDue((pace = paceAfter(pace, turn))));
+}
+
+const turn = fc
+  .record({
+    bytes: fc.nat({ max: 200_000 }),
+    waitedMs: fc.double({ min: 0, max: 6, noNaN: true }),
+    workedMs: fc.double({ min: 0, max: 6, noNaN: true }),
+  })
+  .map(({ bytes, waitedMs, workedMs }) => ({
+    bytes,
+    waitedMs,
+    ms: waitedMs + workedMs,
+  }));
 
 describe('read pacing', () => {
-  it('begins after 64 turns with data close to each other, however little each brings', () => {
+  it('begins after 64 turns with data close to each other', () => {
     expect(isPaced(after(times(63, DENSE)))).toBe(false);
     expect(restIsDue(after(times(63, DENSE)))).toBe(false);
     expect(restIsDue(after(times(64, DENSE)))).toBe(true);
@@ -42,7 +61,16 @@ describe('read pacing', () => {
   });
 
   it('takes a wait of 3 ms as close', () => {
-    expect(restIsDue(after(times(64, { bytes: 1, waitedMs: 3 })))).toBe(true);
+    const slow = { bytes: 20_000, waitedMs: 3, ms: 3.1 };
+    expect(restIsDue(after(times(64, slow)))).toBe(true);
+  });
+
+  it('never begins where a rest would gather too little', () => {
+    expect(rested(times(10_000, THIN))).toBe(false);
+    const justTooThin = { bytes: WORTHWHILE_BYTES - 1, waitedMs: 0.9, ms: 1 };
+    expect(rested(times(10_000, justTooThin))).toBe(false);
+    const enough = { ...justTooThin, bytes: WORTHWHILE_BYTES };
+    expect(rested(times(64, enough))).toBe(true);
   });
 
   it('rests after every turn that brings enough', () => {
@@ -50,6 +78,14 @@ describe('read pacing', () => {
       const turns = [...times(64, DENSE), ...times(count, RICH)];
       expect(restIsDue(after(turns))).toBe(true);
     }
+  });
+
+  it('does not rest after a full turn, and does again when one is not full', () => {
+    expect(rested(times(1_000, FULL))).toBe(false);
+    const turns = [...times(64, DENSE), ...times(100, FULL)];
+    expect(isPaced(after(turns))).toBe(true);
+    expect(restIsDue(after(turns))).toBe(false);
+    expect(restIsDue(after([...turns, DENSE]))).toBe(true);
   });
 
   it('gives a rest two turns to bring what it gathered', () => {
@@ -83,7 +119,7 @@ describe('read pacing', () => {
         fc.nat({ max: WORTHWHILE_BYTES - 1 }),
         fc.array(turn, { maxLength: DENSE_TURNS - 1 }),
         (bytes, turns) => {
-          const poor = { bytes: Math.floor(bytes / 2), waitedMs: 0 };
+          const poor = { bytes: Math.floor(bytes / 2), waitedMs: 0, ms: 0.1 };
           const ended = after([...times(64, DENSE), poor, poor]);
           expect(isPaced(turns.reduce(paceAfter, ended))).toBe(false);
         },
@@ -92,10 +128,15 @@ describe('read pacing', () => {
   });
 
   it('rests from the 64th turn of any dense stream on, as long as it stays rich', () => {
-    const rich = fc.record({
-      bytes: fc.integer({ min: WORTHWHILE_BYTES, max: 4_000_000 }),
-      waitedMs: fc.double({ min: 0, max: 3, noNaN: true }),
-    });
+    const rich = fc
+      .record({
+        bytes: fc.integer({
+          min: WORTHWHILE_BYTES * 4,
+          max: FULL_TURN_BYTES - 1,
+        }),
+        waitedMs: fc.double({ min: 0, max: 3, noNaN: true }),
+      })
+      .map((one) => ({ ...one, ms: one.waitedMs + 1 }));
     fc.assert(
       fc.property(
         fc.array(rich, { minLength: DENSE_TURNS, maxLength: 300 }),

@@ -1,5 +1,7 @@
 import { Client } from 'pg';
 import { rawConnection } from '../../../lib/engine/server/pg-internals.js';
+import { PacedReading } from '../../../lib/engine/source/paced-reading.js';
+import { ReadGate } from '../../../lib/engine/source/read-gate.js';
 import { writeStatus } from '../../../lib/engine/source/wire.js';
 import { endWithBench, setting, sourceConnection } from './settings.js';
 
@@ -38,6 +40,8 @@ export async function openRawStream(listener: RawListener): Promise<void> {
   let rest: Buffer | null = null;
   // From here on nothing passes through the client.
   stream.removeAllListeners('data');
+  if (process.env['READ_PACING'] === 'on')
+    new PacedReading(stream, new ReadGate(stream), true).start();
   stream.on('data', (chunk: Buffer) => {
     const bytes = rest === null ? chunk : Buffer.concat([rest, chunk]);
     let at = 0;

@@ -39,6 +39,14 @@ export function allReaders(): Reader[] {
       options: 'counts frames on the socket, proto_version 1',
       hasSink: false,
       script: compiled('consume-raw.js'),
+      settings: { READ_PACING: 'off' },
+    }),
+    new NodeReader({
+      name: 'raw-paced',
+      options: 'the same with our read pacing',
+      hasSink: false,
+      script: compiled('consume-raw.js'),
+      settings: { READ_PACING: 'on' },
     }),
     new InServer(),
   ];
