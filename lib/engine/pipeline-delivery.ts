@@ -116,7 +116,11 @@ export class PipelineDelivery {
     const { transaction, changes, end } = work;
     const began = performance.now();
     this.#subject.positions.handOver(end);
-    await this.#handle(transaction);
+    try {
+      await this.#handle(transaction);
+    } finally {
+      this.#current = null;
+    }
     this.#noteStored(transaction.commitLsn, end);
     this.#subject.delivered(transaction, changes, performance.now() - began);
     return end;
@@ -135,6 +139,7 @@ export class PipelineDelivery {
     } finally {
       arrival.settle();
       this.#arrival = null;
+      this.#current = null;
     }
     this.#refusePart(transaction, arrival);
     // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
@@ -144,20 +149,16 @@ export class PipelineDelivery {
     return end;
   }
 
-  async #handle(transaction: Transaction): Promise<void> {
+  #handle(transaction: Transaction): Promise<void> {
     const { around, sink } = this.#subject;
     this.#current = transaction;
-    try {
-      await this.#subject.insideDelivery(() =>
-        deliverTransaction(sink, transaction, around, (errorClass) =>
-          this.#subject.warning(
-            `the option around threw ${errorClass} after the transaction was applied`,
-          ),
+    return this.#subject.insideDelivery(() =>
+      deliverTransaction(sink, transaction, around, (errorClass) =>
+        this.#subject.warning(
+          `the option around threw ${errorClass} after the transaction was applied`,
         ),
-      );
-    } finally {
-      this.#current = null;
-    }
+      ),
+    );
   }
 
   /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */

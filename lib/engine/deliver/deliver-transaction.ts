@@ -18,13 +18,23 @@ class NoPromiseError extends Error {
  * @param onAroundFault - told the class of an error that `around` threw although the handler succeeded
  * @throws {@link HaltError} `sink_failed` and its kin
  */
-export async function deliverTransaction(
+export function deliverTransaction(
   sink: Sink,
   transaction: Transaction,
   around: AroundDelivery | null,
   onAroundFault: (errorClass: string) => void,
 ): Promise<void> {
-  if (around === null) return callHandler(sink, transaction);
+  return around === null
+    ? callHandler(sink, transaction)
+    : deliverAround(sink, transaction, around, onAroundFault);
+}
+
+async function deliverAround(
+  sink: Sink,
+  transaction: Transaction,
+  around: AroundDelivery,
+  onAroundFault: (errorClass: string) => void,
+): Promise<void> {
   const handler = new OnceCalled(() => callHandler(sink, transaction));
   const fault = await failureOf(async () =>
     around(transaction, () => handler.call()),
