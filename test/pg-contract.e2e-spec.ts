@@ -1,13 +1,18 @@
 import { createServer } from 'node:net';
 import pg, { type Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { CopyDataListener } from '../lib/engine/server/copy-data-splitter.js';
 import {
   containParser,
   destroySocket,
   liftReadTimeout,
   rawConnection,
 } from '../lib/engine/server/pg-internals.js';
-import { readFrame, writeStatus } from '../lib/engine/source/wire.js';
+import {
+  frameKind,
+  writeStatus,
+  XLOG_DATA_HEADER,
+} from '../lib/engine/source/wire.js';
 import { freePort } from './support/free-port.js';
 import {
   confirmedUpTo,
@@ -25,7 +30,7 @@ const START = `START_REPLICATION SLOT ${SLOT} LOGICAL 0/0 (proto_version '1', pu
 
 /** A client of a WAL sender, and a database with a slot behind it. */
 async function session(
-  settings: object = {},
+  copyData: CopyDataListener | null = () => {},
 ): Promise<{ client: Client; source: TestDatabase }> {
   const source = await suite.database();
   await source.query(
@@ -35,32 +40,32 @@ async function session(
     SLOT,
     'pgoutput',
   ]);
-  const config = {
-    ...source.connection,
-    ...settings,
-    replication: 'database',
-  };
+  return { client: await connect(source, copyData), source };
+}
+
+async function connect(
+  source: TestDatabase,
+  copyData: CopyDataListener | null,
+): Promise<Client> {
+  const config = { ...source.connection, replication: 'database' };
   const client = new pg.Client(config);
+  containParser(client, copyData);
   client.on('error', () => {});
   await client.connect();
   onTestFinished(() => destroySocket(client));
-  return { client, source };
+  return client;
 }
 
-/** Starts the stream; every frame goes to the list as a copy. */
-async function stream(
-  client: Client,
-): Promise<{ frames: Buffer[]; ended: Promise<unknown> }> {
+/** Starts the stream. */
+async function stream(client: Client): Promise<{ ended: Promise<unknown> }> {
   const connection = rawConnection(client);
-  const frames: Buffer[] = [];
-  connection.on('copyData', ({ chunk }) => frames.push(Buffer.from(chunk)));
   const started = new Promise<void>((resolve) =>
     connection.on('replicationStart', resolve),
   );
   const ended = client.query(START);
   ended.catch(() => {});
   await Promise.race([started, ended]);
-  return { frames, ended };
+  return { ended };
 }
 
 describe('what logical replication needs of pg', () => {
@@ -71,14 +76,13 @@ describe('what logical replication needs of pg', () => {
   });
 
   it('tells the start of the stream before the first frame, and gives every frame whole', async () => {
-    const { client, source } = await session();
-    await source.query("insert into t values (1, 'a')");
     const events: string[] = [];
+    const { client, source } = await session((bytes, start, end) =>
+      events.push(frameKind(bytes, start, end)),
+    );
+    await source.query("insert into t values (1, 'a')");
     const connection = rawConnection(client);
     connection.on('replicationStart', () => events.push('start'));
-    connection.on('copyData', ({ chunk }) =>
-      events.push(readFrame(chunk).kind),
-    );
     client.query(START).catch(() => {});
     await waitFor(() => events.includes('data'));
     expect(events[0]).toBe('start');
@@ -86,14 +90,13 @@ describe('what logical replication needs of pg', () => {
   });
 
   it('can be paused when the stream starts, before anything else is read', async () => {
-    const { client, source } = await session();
+    let frames = 0;
+    let early = 0;
+    const { client, source } = await session(() => (frames += 1));
     await source.query(
       "insert into t select g, repeat('x', 1000) from generate_series(1, 2000) g",
     );
     const connection = rawConnection(client);
-    let frames = 0;
-    let early = 0;
-    connection.on('copyData', () => (frames += 1));
     const started = new Promise<void>((resolve) =>
       connection.on('replicationStart', () => {
         connection.stream.pause();
@@ -114,6 +117,42 @@ describe('what logical replication needs of pg', () => {
     expect(frames).toBeLessThan(2_000);
     connection.stream.resume();
     await waitFor(() => frames >= 2_000);
+  });
+
+  it('gives the same frames as the parser, small and large', async () => {
+    const ours: string[] = [];
+    const { client, source } = await session((bytes, start, end) => {
+      if (frameKind(bytes, start, end) === 'data')
+        ours.push(bytes.toString('hex', start + XLOG_DATA_HEADER, end));
+    });
+    await source.query(
+      "insert into t select g, repeat('x', g * g * 100) from generate_series(1, 100) g",
+    );
+    await stream(client);
+    await waitFor(() => ours.length >= 103);
+    rawConnection(client).endCopyFrom();
+    await client.end();
+
+    const theirs: string[] = [];
+    const plain = await connect(source, null);
+    plain.connection.on('copyData', ({ chunk }: { chunk: Buffer }) => {
+      if (frameKind(chunk, 0, chunk.length) === 'data')
+        theirs.push(chunk.toString('hex', XLOG_DATA_HEADER));
+    });
+    await stream(plain);
+    await waitFor(() => theirs.length >= 103);
+    expect(ours).toEqual(theirs);
+  });
+
+  it('ends the connection when whoever takes the frames throws, and tells the class of the error alone', async () => {
+    const { client, source } = await session(() => {
+      throw new TypeError('secret');
+    });
+    const { ended } = await stream(client);
+    await source.query("insert into t values (1, 'a')");
+    await expect(ended).rejects.toThrow(
+      /^the server's answer .*\(TypeError\)$/,
+    );
   });
 
   it('sends status updates, also while reading is paused', async () => {

@@ -261,7 +261,7 @@ export class PipelineConnection {
       await this.#session.startStreaming(
         this.#plan.command,
         {
-          frame: (chunk) => this.#frame(chunk),
+          frame: (bytes, start, end) => this.#frame(bytes, start, end),
           notice: (notice) => this.#notice(notice),
         },
         () => {
@@ -283,10 +283,10 @@ export class PipelineConnection {
     }
   }
 
-  #frame(chunk: Buffer): void {
+  #frame(bytes: Buffer, start: number, end: number): void {
     this.#framesFlowed = true;
     this.#feedback.heard();
-    this.#intake.take(chunk);
+    this.#intake.take(bytes, start, end);
     this.#holdWhenFull();
   }
 

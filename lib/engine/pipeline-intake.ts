@@ -7,7 +7,12 @@ import { HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { TypesOption } from './options/pipeline-options.js';
 import type { Positions } from './source/positions.js';
-import { readFrame } from './source/wire.js';
+import {
+  asksForReply,
+  frameKind,
+  framePosition,
+  XLOG_DATA_HEADER,
+} from './source/wire.js';
 import type { CatalogType } from './values/catalog-types.js';
 import { TypeTable } from './values/type-table.js';
 
@@ -71,21 +76,22 @@ export class PipelineIntake {
     this.#closing = true;
   }
 
-  /** Takes one CopyData frame: a view into a buffer that is used again, so what waits is copied. */
-  take(chunk: Buffer): void {
+  /** Takes the frame from `start` to `end` of a buffer that is used again, so what waits is copied. */
+  take(bytes: Buffer, start: number, end: number): void {
     if (this.#backlog !== null && !this.#closed) {
-      this.#backlog.push(Buffer.from(chunk));
+      this.#backlog.push(copyOf(bytes, start, end));
       return;
     }
-    const frame = readFrame(chunk);
-    if (frame.kind === 'keepalive') {
-      if (!this.#closed) this.#ports.positions.keepalive(frame.walEnd);
-      this.#ports.keepalive(frame.replyAsked);
+    const kind = frameKind(bytes, start, end);
+    if (kind === 'keepalive') {
+      if (!this.#closed)
+        this.#ports.positions.keepalive(framePosition(bytes, start));
+      this.#ports.keepalive(asksForReply(bytes, start));
     } else if (this.#closed) {
       return;
-    } else if (frame.kind === 'data') {
-      this.#ports.positions.receive(frame.start);
-      this.#decode(chunk, frame.payload);
+    } else if (kind === 'data') {
+      this.#ports.positions.receive(framePosition(bytes, start));
+      this.#decode(bytes, start, end);
     } else {
       this.#fail(
         new HaltError('decode_failure', {
@@ -99,22 +105,23 @@ export class PipelineIntake {
   #replay(): void {
     const frames = this.#backlog ?? [];
     this.#backlog = null;
-    for (const frame of frames) this.take(frame);
+    for (const frame of frames) this.take(frame, 0, frame.length);
   }
 
-  #decode(chunk: Buffer, payload: Buffer): void {
-    const decoded = this.#decoder.decode(payload);
+  #decode(bytes: Buffer, start: number, end: number): void {
+    const payload = start + XLOG_DATA_HEADER;
+    const decoded = this.#decoder.decode(bytes, payload, end);
     if (decoded.kind === 'fault') {
       this.#fail(new HaltError(decoded.code, { detail: decoded.detail }));
       return;
     }
     if (decoded.kind === 'types-needed') {
-      this.#backlog = [Buffer.from(chunk)];
+      this.#backlog = [copyOf(bytes, start, end)];
       void this.#learn(decoded.oids);
       return;
     }
     if (decoded.kind === 'begin') this.#ports.positions.begin();
-    const assembled = this.#assembler?.accept(decoded, payload.length) ?? null;
+    const assembled = this.#assembler?.accept(decoded, end - payload) ?? null;
     if (assembled !== null) this.#pass(assembled);
   }
 
@@ -147,4 +154,8 @@ export class PipelineIntake {
     this.close();
     this.#ports.fail(error);
   }
+}
+
+function copyOf(bytes: Buffer, start: number, end: number): Buffer {
+  return Buffer.from(bytes.subarray(start, end));
 }

@@ -27,8 +27,8 @@ export type Decoded = ReplicationMessage | TypesNeeded | DecodeFault;
 /** Reads what one output plugin writes. It keeps the announced tables, so there is one for each connection. */
 export interface Decoder {
   /**
-   * Decodes the plugin's bytes of one XLogData frame. Never throws. The payload may be overwritten as soon as
-   * this has returned.
+   * Decodes the plugin's bytes of one XLogData frame: those from `start` to `end`, by default all. Never throws. They
+   * may be overwritten as soon as this has returned.
    */
-  decode(payload: Buffer): Decoded;
+  decode(bytes: Buffer, start?: number, end?: number): Decoded;
 }

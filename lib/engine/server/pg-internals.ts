@@ -2,18 +2,19 @@ import type { Client } from 'pg';
 import type { Duplex } from 'node:stream';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { errorClass } from '../model/error-class.js';
+import {
+  type CopyDataListener,
+  CopyDataSplitter,
+} from './copy-data-splitter.js';
 
 /**
  * What logical replication needs of `pg` beyond its documented interface: the raw connection with its socket, the
- * copy frames in both directions, freedom from the read timeout, and a parser that cannot end the process. This file is the only one that knows these names;
+ * copy frames in both directions, freedom from the read timeout, and a parser that cannot end the process and is spared
+ * what it is too slow for. This file is the only one that knows these names;
  * `test/pg-contract.e2e-spec.ts` holds them against the oldest and the newest `pg` of the peer range.
  */
 export interface RawConnection {
   readonly stream: Duplex;
-  on(
-    event: 'copyData',
-    listener: (frame: { readonly chunk: Buffer }) => void,
-  ): unknown;
   on(event: 'replicationStart', listener: () => void): unknown;
   /** Writes one CopyData frame. */
   sendCopyFromChunk(chunk: Buffer): void;
@@ -55,26 +56,53 @@ export function liftReadTimeout(client: Client): void {
  * Lets an answer that `pg` cannot parse end the connection. Its parser throws out of the socket's `data` event, which would
  * end the process: for bytes that are no protocol, and where the server asks for a way to log in that `pg` does not know,
  * such as GSSAPI. To be called before the client connects.
+ *
+ * @param copyData - gets the content of CopyData messages in place of the parser, which makes objects of each
  */
-export function containParser(client: Client): void {
+export function containParser(
+  client: Client,
+  copyData: CopyDataListener | null = null,
+): void {
   const connection = rawConnection(client);
   const attachListeners = connection.attachListeners.bind(connection);
   connection.attachListeners = (stream) => {
     attachListeners({
-      on: (event, listener) =>
-        stream.on(event, (chunk) => {
-          try {
-            listener(chunk);
-          } catch (error) {
-            connection.stream.destroy(
-              new ConnectionFault(
-                `the server's answer cannot be read (${errorClass(error)})`,
-              ),
-            );
-          }
-        }),
+      on: (event, listener) => {
+        const taking =
+          event === 'data' && copyData !== null
+            ? splitting(copyData, listener)
+            : listener;
+        return stream.on(event, contained(connection, taking));
+      },
     });
   };
+}
+
+/** A listener that ends the connection instead of throwing. */
+function contained(
+  connection: RawConnection,
+  listener: (chunk: Buffer) => void,
+): (chunk: Buffer) => void {
+  return (chunk) => {
+    try {
+      listener(chunk);
+    } catch (error) {
+      connection.stream.destroy(
+        new ConnectionFault(
+          `the server's answer cannot be read (${errorClass(error)})`,
+        ),
+      );
+    }
+  };
+}
+
+/** A listener that keeps CopyData messages from the parser. */
+function splitting(
+  copyData: CopyDataListener,
+  parser: (bytes: Buffer) => void,
+): (chunk: Buffer) => void {
+  const splitter = new CopyDataSplitter(copyData, parser);
+  return (chunk) => splitter.take(chunk);
 }
 
 function isRawConnection(value: unknown): value is RawConnection {

@@ -3,6 +3,7 @@ import type { ConnectionOption } from '../options/pipeline-options.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { deferred } from '../model/deferred.js';
 import { errorClass } from '../model/error-class.js';
+import type { CopyDataListener } from './copy-data-splitter.js';
 import {
   containParser,
   destroySocket,
@@ -35,17 +36,22 @@ export const ANSWER_TIMEOUT_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 const AS_TEXT: CustomTypesConfig = { getTypeParser: () => String };
 
-/** Connects a client of `pg` with pinned settings; `replication` makes it a session of a WAL sender. */
+/**
+ * Connects a client of `pg` with pinned settings; `replication` makes it a session of a WAL sender.
+ *
+ * @param copyData - gets the CopyData messages of the session
+ */
 export async function openClient(
   target: SessionTarget,
   kind: 'sql' | 'replication',
+  copyData: CopyDataListener | null = null,
 ): Promise<Client> {
   target.signal.throwIfAborted();
   const settings = await resolveSettings(target);
   target.signal.throwIfAborted();
   const client = createClient(settings, kind);
   liftReadTimeout(client);
-  containParser(client);
+  containParser(client, copyData);
   // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
   client.on('error', ignore);
   const tearDown = (): void => destroySocket(client);

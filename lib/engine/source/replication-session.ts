@@ -23,24 +23,37 @@ export interface ServerNotice {
 
 /** What a stream tells. Called synchronously while bytes are parsed. */
 export interface StreamListener {
-  /** One CopyData frame: a view into a buffer that `pg` uses again as soon as this returns. */
-  frame(chunk: Buffer): void;
+  /** One frame: the bytes from `start` to `end` of a buffer that is used again as soon as this returns. */
+  frame(bytes: Buffer, start: number, end: number): void;
   notice(notice: ServerNotice): void;
+}
+
+/** Where frames go: nowhere before the stream has been asked for, and the server sends none then. */
+interface FrameOutlet {
+  listener: StreamListener | null;
 }
 
 /** The connection to a WAL sender: commands first, then the stream in both directions. */
 export class ReplicationSession {
   readonly #client: Client;
   readonly #connection: RawConnection;
+  readonly #frames: FrameOutlet;
   #ended: Promise<never> | null = null;
 
-  private constructor(client: Client) {
+  private constructor(client: Client, frames: FrameOutlet) {
     this.#client = client;
     this.#connection = rawConnection(client);
+    this.#frames = frames;
   }
 
   static async open(target: SessionTarget): Promise<ReplicationSession> {
-    return new ReplicationSession(await openClient(target, 'replication'));
+    const frames: FrameOutlet = { listener: null };
+    const client = await openClient(
+      target,
+      'replication',
+      (bytes, start, end) => frames.listener?.frame(bytes, start, end),
+    );
+    return new ReplicationSession(client, frames);
   }
 
   get commands(): CommandSession {
@@ -67,7 +80,7 @@ export class ReplicationSession {
         severity: notice.severity ?? '',
       });
     });
-    this.#connection.on('copyData', (frame) => listener.frame(frame.chunk));
+    this.#frames.listener = listener;
     const started = new Promise<void>((resolve) => {
       this.#connection.on('replicationStart', () => {
         accepted();

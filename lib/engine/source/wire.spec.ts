@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readFrame, writeStatus } from './wire.js';
+import {
+  asksForReply,
+  frameKind,
+  framePosition,
+  writeStatus,
+  XLOG_DATA_HEADER,
+} from './wire.js';
 
 /** 2026-01-02T03:04:05.123Z */
 const NOW_MS = 1_767_323_045_123;
@@ -9,45 +15,66 @@ function bytes(hex: string): Buffer {
   return Buffer.from(hex.replaceAll(' ', ''), 'hex');
 }
 
-describe('readFrame', () => {
-  it('reads data', () => {
-    const frame = readFrame(
-      bytes('77 00000016b374d848 00000016b374d900 0002ea6b3a1f2c00 42010203'),
+/** Everything that is read of a frame, which lies among other bytes. */
+function read(frame: Buffer) {
+  const among = Buffer.concat([Buffer.alloc(3, 0x77), frame, Buffer.of(0x6b)]);
+  const end = 3 + frame.length;
+  const kind = frameKind(among, 3, end);
+  return kind === 'malformed'
+    ? { kind }
+    : {
+        kind,
+        position: framePosition(among, 3),
+        ...(kind === 'keepalive' ? { replyAsked: asksForReply(among, 3) } : {}),
+      };
+}
+
+describe('a frame', () => {
+  it('of data has a position', () => {
+    const frame = bytes(
+      '77 00000016b374d848 00000016b374d900 0002ea6b3a1f2c00 42010203',
     );
-    expect(frame).toEqual({
-      kind: 'data',
-      start: 0x16_b374_d848n,
-      payload: bytes('42010203'),
-    });
+    expect(read(frame)).toEqual({ kind: 'data', position: 0x16_b374_d848n });
+    expect(frame.toString('hex', XLOG_DATA_HEADER)).toBe('42010203');
   });
 
-  it('reads a keepalive that asks and one that does not', () => {
+  it('of data may be empty', () => {
+    const frame = bytes(
+      '77 0000000000000001 0000000000000001 0000000000000001',
+    );
+    expect(read(frame)).toEqual({ kind: 'data', position: 1n });
+  });
+
+  it('that tells the position of the server asks for an answer or does not', () => {
     const start = '6b ffffffffffffffff 0002ea6b3a1f2c00';
-    expect(readFrame(bytes(`${start} 01`))).toEqual({
+    const position = 0xffff_ffff_ffff_ffffn;
+    expect(read(bytes(`${start} 01`))).toEqual({
       kind: 'keepalive',
-      walEnd: 0xffff_ffff_ffff_ffffn,
+      position,
       replyAsked: true,
     });
-    expect(readFrame(bytes(`${start} 00`))).toMatchObject({
+    expect(read(bytes(`${start} 00`))).toEqual({
+      kind: 'keepalive',
+      position,
       replyAsked: false,
     });
   });
 
   it.each([
-    ['nothing', ''],
-    ['an unknown kind', '78 00000000000000010000000000000001'],
-    ['data without a whole header', '77 0000000000000001'],
-    ['a short keepalive', '6b 0000000000000001 0000000000000001'],
-    ['a long keepalive', '6b 0000000000000001 0000000000000001 0100'],
-  ])('takes %s for malformed', (_, hex) => {
-    expect(readFrame(bytes(hex))).toEqual({ kind: 'malformed' });
+    ['of no bytes', ''],
+    ['of an unknown kind', '78 00000000000000010000000000000001'],
+    ['of data without a whole header', '77 0000000000000001'],
+    ['of a short keepalive', '6b 0000000000000001 0000000000000001'],
+    ['of a long keepalive', '6b 0000000000000001 0000000000000001 0100'],
+  ])('%s is malformed', (_, hex) => {
+    expect(read(bytes(hex))).toEqual({ kind: 'malformed' });
   });
 
-  it('never throws', () => {
+  it('of any bytes is read without a throw', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 64 }), (chunk) => {
+      fc.property(fc.uint8Array({ maxLength: 64 }), (frame) => {
         expect(['data', 'keepalive', 'malformed']).toContain(
-          readFrame(Buffer.from(chunk)).kind,
+          read(Buffer.from(frame)).kind,
         );
       }),
     );

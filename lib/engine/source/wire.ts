@@ -9,39 +9,35 @@ const KEEPALIVE = 0x6b;
 const KEEPALIVE_LENGTH = 18;
 const STATUS_UPDATE = 0x72;
 const STATUS_LENGTH = 34;
+
+/** What a frame of the replication stream is: bytes of the output plugin, or the server's position. */
+export type FrameKind = 'data' | 'keepalive' | 'malformed';
+
 /**
- * A frame of the replication stream.
+ * Tells the kind of the frame from `start` to `end`. Never throws. The functions below read what only its kind has.
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-START-REPLICATION | START_REPLICATION}
  */
-export type Frame =
-  /** Bytes of the output plugin; `payload` is a view that lives as long as the frame's buffer. */
-  | { readonly kind: 'data'; readonly start: Lsn; readonly payload: Buffer }
-  /** The server's position, and whether it wants to hear from us at once. */
-  | {
-      readonly kind: 'keepalive';
-      readonly walEnd: Lsn;
-      readonly replyAsked: boolean;
-    }
-  | { readonly kind: 'malformed' };
+export function frameKind(
+  bytes: Buffer,
+  start: number,
+  end: number,
+): FrameKind {
+  const length = end - start;
+  if (length >= XLOG_DATA_HEADER && bytes[start] === XLOG_DATA) return 'data';
+  if (length === KEEPALIVE_LENGTH && bytes[start] === KEEPALIVE)
+    return 'keepalive';
+  return 'malformed';
+}
 
-/** Reads the frame in a CopyData message. Never throws. */
-export function readFrame(chunk: Buffer): Frame {
-  if (chunk[0] === XLOG_DATA && chunk.length >= XLOG_DATA_HEADER) {
-    return {
-      kind: 'data',
-      start: chunk.readBigUInt64BE(1),
-      payload: chunk.subarray(XLOG_DATA_HEADER),
-    };
-  }
-  if (chunk[0] === KEEPALIVE && chunk.length === KEEPALIVE_LENGTH) {
-    return {
-      kind: 'keepalive',
-      walEnd: chunk.readBigUInt64BE(1),
-      replyAsked: chunk[17] === 1,
-    };
-  }
-  return { kind: 'malformed' };
+/** Where the data of a frame starts in the WAL, or where the server is. */
+export function framePosition(bytes: Buffer, start: number): Lsn {
+  return bytes.readBigUInt64BE(start + 1);
+}
+
+/** Whether a keepalive wants an answer at once. */
+export function asksForReply(bytes: Buffer, start: number): boolean {
+  return bytes[start + KEEPALIVE_LENGTH - 1] === 1;
 }
 
 /** What the server is told. */

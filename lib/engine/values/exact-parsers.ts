@@ -65,39 +65,24 @@ function parseBytea(text: string): Buffer | string {
   return bytes.length * 2 === text.length - 2 ? bytes : text;
 }
 
-const DATE_TIME_PATTERN = '0000-00-00 00:00:00';
+/** Infinity, years of five digits and years BC are no such text. */
+const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?$/;
+/** Any other offset than +00 is not what a session in UTC prints. */
+const TIMESTAMP_TZ = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00$/;
+const WHOLE_SECONDS = 'YYYY-MM-DD HH:MM:SS'.length;
+const NO_FRACTION = '.000000';
 
-/**
- * Whether the first `length` characters are `YYYY-MM-DD HH:MM:SS` with at most six digits of a second. Infinity, years
- * of five digits and years BC are not.
- */
-function isDateTime(text: string, length: number): boolean {
-  const pattern = DATE_TIME_PATTERN.length;
-  if (length < pattern) return false;
-  for (let at = 0; at < pattern; at += 1) {
-    const expected = DATE_TIME_PATTERN.charCodeAt(at);
-    const code = text.charCodeAt(at);
-    if (isDigit(expected) ? !isDigit(code) : code !== expected) return false;
-  }
-  if (length === pattern) return true;
-  if (length < pattern + 2 || length > pattern + 7) return false;
-  if (text.charCodeAt(pattern) !== POINT) return false;
-  for (let at = pattern + 1; at < length; at += 1)
-    if (!isDigit(text.charCodeAt(at))) return false;
-  return true;
-}
-
-/** ISO 8601 in UTC with six digits. Any other offset than +00 is not what a session in UTC prints. */
+/** ISO 8601 in UTC with six digits. */
 function parseTimestampTz(text: string): string {
-  const length = text.length - 3;
-  if (!text.endsWith('+00') || !isDateTime(text, length)) return text;
-  const fraction = text.slice(20, length).padEnd(6, '0');
-  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${fraction}Z`;
+  if (!TIMESTAMP_TZ.test(text)) return text;
+  const end = text.length - '+00'.length;
+  const missing = NO_FRACTION.slice(end - WHOLE_SECONDS);
+  return `${text.slice(0, 10)}T${text.slice(11, end)}${missing}Z`;
 }
 
 /** ISO 8601 without an offset, with the digits that the server printed. */
 function parseTimestamp(text: string): string {
-  if (!isDateTime(text, text.length)) return text;
+  if (!TIMESTAMP.test(text)) return text;
   return `${text.slice(0, 10)}T${text.slice(11)}`;
 }
 

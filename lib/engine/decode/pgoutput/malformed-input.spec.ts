@@ -142,6 +142,28 @@ describe('malformed input', () => {
     }
   });
 
+  it('refuses them in the same words when the message lies among others', () => {
+    for (const whole of FRAMES) {
+      for (const filler of [0, 1, 0x74]) {
+        const among = Buffer.concat([
+          Buffer.alloc(9, filler),
+          whole,
+          Buffer.alloc(300, filler),
+        ]);
+        for (let length = 0; length < whole.length; length++) {
+          among.fill(filler, 9 + length, 9 + whole.length);
+          expect(announced().decode(among, 9, 9 + length)).toEqual(
+            announced().decode(whole.subarray(0, length)),
+          );
+          whole.copy(among, 9);
+        }
+        expect(announced().decode(among, 9, 9 + whole.length)).toEqual(
+          announced().decode(whole),
+        );
+      }
+    }
+  });
+
   it('refuses every message that is followed by more', () => {
     for (const whole of FRAMES) {
       const longer = Buffer.concat([whole, Buffer.of(0)]);

@@ -54,14 +54,12 @@ export class PgoutputDecoder implements Decoder {
     this.#types = types;
   }
 
-  decode(payload: Buffer): Decoded {
-    const tag = payload[0];
-    if (tag === undefined) {
-      return fault('decode_failure', 'empty message');
-    }
+  decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {
+    if (start >= end) return fault('decode_failure', 'empty message');
+    const reader = this.#reader;
+    reader.open(bytes, start, end);
+    const tag = reader.uint8();
     try {
-      this.#reader.open(payload);
-      this.#reader.skip(1);
       return this.#read(tag);
     } catch (error) {
       const message = NAMES.get(tag);

@@ -131,6 +131,39 @@ describe('insert', () => {
     );
   });
 
+  it('keeps every text among others, wherever it lies in the row and whatever byte of it is not ASCII', () => {
+    const text = fc
+      .tuple(fc.nat(300), fc.nat(299), fc.constantFrom('', 'é', '€', '😀'))
+      .map(([size, at, other]) => {
+        const ascii = 'abcdefghij'.repeat(30).slice(0, size);
+        return ascii.slice(0, at) + other + ascii.slice(at);
+      });
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 12 }), (values) => {
+        const names = values.map((_, i) => `c${i}`);
+        const decoder = announced({
+          oid: 1,
+          columns: names.map((name) => ({ name })),
+        });
+        expect(decoder.decode(insertFrame(1, values))).toMatchObject({
+          record: Object.fromEntries(names.map((name, i) => [name, values[i]])),
+        });
+      }),
+    );
+  });
+
+  it('reads a byte that is no UTF-8 as a replacement character, wherever it lies', () => {
+    const decoder = announced({ oid: 1, columns: [{ name: 'v' }] });
+    const payload = insertFrame(1, ['0123456789']);
+    for (let at = payload.length - 10; at < payload.length; at++) {
+      const broken = Buffer.from(payload);
+      broken[at] = 0xff;
+      expect(decoder.decode(broken)).toMatchObject({
+        record: { v: broken.toString('utf8', payload.length - 10) },
+      });
+    }
+  });
+
   it('refuses a value that was not sent: there is no row to leave it alone in', () => {
     expect(
       announced(KEYED).decode(insertFrame(1, ['1', 'secret', UNCHANGED])),
