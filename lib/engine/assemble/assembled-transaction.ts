@@ -18,7 +18,7 @@ export class AssembledTransaction implements Transaction {
     readonly changes: readonly Change[] | AsyncIterable<Change>,
     readonly messages: readonly Message[],
   ) {
-    this.commitTime = new Date(Number(commitTimeMicros / 1000n));
+    this.commitTime = new Date(Number(commitTimeMicros) / 1000);
   }
 
   /**

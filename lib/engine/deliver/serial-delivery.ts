@@ -85,6 +85,8 @@ export class SerialDelivery {
 
   /** Those among them of transactions that are read while they arrive. */
   get arrivingBytes(): number {
+    // Asked for every frame.
+    if (this.#arrivals.size === 0) return 0;
     let bytes = 0;
     for (const arrival of this.#arrivals) bytes += arrival.bytes;
     return bytes;
