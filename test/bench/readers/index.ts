@@ -15,7 +15,7 @@ export function allReaders(): Reader[] {
     new NodeReader({
       name: 'nestjs-replicant',
       options:
-        'in a Nest application with readPacing (exact values), the sink reads every value into a checksum',
+        'in a Nest application (exact values), the sink reads every value into a checksum',
       hasSink: true,
       script: compiled('consume-application.js'),
     }),
