@@ -93,12 +93,12 @@ function batchesOf(changes: readonly Change[], bytes: number): Batch[] {
   const count = Math.max(1, Math.ceil(bytes / BATCH_BYTES));
   const size = Math.ceil(changes.length / count);
   const batches: Batch[] = [];
+  let counted = 0;
   for (let at = 0; at < changes.length; at += size) {
     const part = changes.slice(at, at + size);
-    batches.push({
-      changes: part,
-      bytes: (bytes * part.length) / changes.length,
-    });
+    const end = Math.round((bytes * (at + part.length)) / changes.length);
+    batches.push({ changes: part, bytes: end - counted });
+    counted = end;
   }
   return batches;
 }
