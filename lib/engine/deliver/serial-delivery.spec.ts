@@ -157,12 +157,12 @@ describe('SerialDelivery', () => {
     const { transaction } = work(20n);
     stage.delivery.push(work(10n, 7));
     stage.delivery.push({ kind: 'arriving', transaction, arrival });
-    expect(stage.delivery.bytes).toBe(77 + 2 * ALLOWANCE);
+    expect(stage.delivery.bytes).toBe(77 + ALLOWANCE);
     expect(stage.delivery.arrivingBytes).toBe(70);
     await turn();
     await stage.finish(0);
     arrival.bytes = 60;
-    expect(stage.delivery.bytes).toBe(60 + ALLOWANCE);
+    expect(stage.delivery.bytes).toBe(60);
     await stage.finish(1);
     expect(stage.log.at(-1)).toBe('deliver 20');
     ended.resolve(20n);

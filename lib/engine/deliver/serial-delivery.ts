@@ -165,14 +165,12 @@ export class SerialDelivery {
   }
 }
 
-/** What a work counts from its arrival until it is durable. */
+/**
+ * What a work counts from its arrival until it is durable. One that is read while it arrives counts what it holds, and
+ * nothing else: while it holds nothing, its reader waits for the socket.
+ */
 function held(work: Work): number {
-  switch (work.kind) {
-    case 'transaction':
-      return work.bytes + TRANSACTION_ALLOWANCE_BYTES;
-    case 'arriving':
-      return TRANSACTION_ALLOWANCE_BYTES;
-    default:
-      return 0;
-  }
+  return work.kind === 'transaction'
+    ? work.bytes + TRANSACTION_ALLOWANCE_BYTES
+    : 0;
 }
