@@ -6,6 +6,7 @@ import {
   ReplicantSink,
   type Transaction,
 } from '../../lib/index.js';
+import { bulkMirror } from '../support/bulk-mirror.js';
 import { mirror } from '../support/mirror.js';
 import { say } from './settings.js';
 import { Target } from './target.module.js';
@@ -27,11 +28,20 @@ export class MirrorSink {
   async apply(transaction: Transaction): Promise<void> {
     await holdAt('received');
     await this.target.transaction(async (client) => {
-      await mirror(client, this.checkpoints, transaction);
+      await (process.env['BULK'] === 'on'
+        ? bulkMirror(client, this.checkpoints, transaction, sayRows)
+        : mirror(client, this.checkpoints, transaction));
       await holdAt('written');
     });
     await holdAt('committed');
   }
+}
+
+/** Says the number of rows that were read, and pauses for `ROWS_MS` milliseconds. */
+async function sayRows(rows: number): Promise<void> {
+  say(String(rows));
+  const time = process.env['ROWS_MS'];
+  if (time !== undefined) await sleep(Number(time));
 }
 
 /** Stays for `HOLD_MS` milliseconds, or for ever, at the place that `HOLD` names. */

@@ -19,6 +19,7 @@ import { TargetModule } from './target.module.js';
         publication: 'p',
         goForwardOnly: true,
         types: 'text',
+        maxInflightBytes: Number(process.env['MAX_INFLIGHT_BYTES'] ?? 16 << 20),
       }),
     }),
     TargetModule,

@@ -19,10 +19,18 @@ export class Mirrored {
     readonly target: TestDatabase,
   ) {}
 
-  /** Creates the tables on both sides, and the publication `p` of them all. */
-  static async create(suite: SuiteServer, tables: string): Promise<Mirrored> {
+  /**
+   * Creates the tables on both sides, and the publication `p` of them all.
+   *
+   * @param home - the server of the target
+   */
+  static async create(
+    suite: SuiteServer,
+    tables: string,
+    home = suite,
+  ): Promise<Mirrored> {
     const source = await suite.database();
-    const target = await suite.database('target');
+    const target = await home.database('target');
     await source.query(`${tables}; create publication p for all tables`);
     await target.query(`${tables}; ${CREATE_LEDGER}`);
     return new Mirrored(source, target);
@@ -57,7 +65,7 @@ export class Mirrored {
     const end = await currentLsn(this.source);
     await waitFor(
       async () => {
-        this.#application?.refuseHalt();
+        this.#application?.refuseEnd();
         const slot = await readSlot(this.source, this.slotName);
         return (slot?.confirmedFlushLsn ?? 0n) >= end;
       },

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { present } from './present.js';
+import { type ProcessUsage, processUsage } from './process-usage.js';
 import { waitFor, type WaitOptions } from './wait-for.js';
 
 /** How a process ended. */
@@ -36,7 +38,7 @@ export class TestApplication {
     );
     const application = new TestApplication(
       spawn(process.execPath, [entry], {
-        env: { ...process.env, ...env, NODE_OPTIONS: '', NO_COLOR: '1' },
+        env: { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', ...env },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       }),
     );
@@ -59,9 +61,7 @@ export class TestApplication {
     await waitFor(
       () => {
         if (this.#said.includes(word)) return true;
-        this.refuseHalt();
-        if (this.#end !== null)
-          throw new Error(`The application ended:\n${this.#output}`);
+        this.refuseEnd();
         return false;
       },
       {
@@ -72,10 +72,17 @@ export class TestApplication {
     );
   }
 
-  /** @throws when its pipeline has halted */
-  refuseHalt(): void {
+  /** What it has used so far; only while it runs. */
+  usage(): ProcessUsage {
+    return processUsage(present(this.child.pid));
+  }
+
+  /** @throws when its pipeline has halted, and when the process has ended */
+  refuseEnd(): void {
     if (this.#said.includes('halted'))
       throw new Error(`The pipeline halted:\n${this.#output}`);
+    if (this.#end !== null)
+      throw new Error(`The application ended:\n${this.#output}`);
   }
 
   /** Waits until its output contains a text. */
