@@ -48,7 +48,7 @@ export interface PipelineOptions {
    */
   maxInflightBytes?: number;
   /**
-   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of 1 ms between them,
+   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
    * which saves work for the server and for this process. The first data after a silence never waits.
    *
    * @default true

@@ -1,13 +1,6 @@
 import { isTcp, type PacedSocket, pauseAtOnce } from './paced-socket.js';
 import type { ReadGate } from './read-gate.js';
-import {
-  DENSE_WAIT_MS,
-  EAGER,
-  isPaced,
-  paceAfter,
-  REST_MS,
-  restIsDue,
-} from './read-pacing.js';
+import { DENSE_WAIT_MS, EAGER, isPaced, paceAfter } from './read-pacing.js';
 import { type Rate, ReadingRate } from './reading-rate.js';
 
 /**
@@ -104,13 +97,14 @@ export class PacedReading {
     // Another hold ends the density: what arrives after it says nothing about the stream.
     if (this.#paces)
       this.#pace = this.#gate.paused ? EAGER : paceAfter(this.#pace, turn);
-    if (restIsDue(this.#pace)) this.#beginRest();
+    const { restMs } = this.#pace;
+    if (restMs > 0) this.#beginRest(restMs);
     else this.#goOn();
   }
 
-  #beginRest(): void {
+  #beginRest(ms: number): void {
     this.#gate.hold('pacing');
-    this.#rest = setTimeout(() => this.#endRest(), REST_MS);
+    this.#rest = setTimeout(() => this.#endRest(), ms);
   }
 
   #endRest(): void {

@@ -2,15 +2,14 @@
 export const DENSE_TURNS = 64;
 /** Data that came after a longer wait, in milliseconds, is not dense. */
 export const DENSE_WAIT_MS = 3;
-/** How long a dense stream gathers, in milliseconds. */
-export const REST_MS = 1;
-/** A rest that gathers fewer bytes is not worth its delay. */
-export const WORTHWHILE_BYTES = 4 * 1024;
-/**
- * A turn that brings as many shows a reader that is slower than the stream: bytes gather while it works, and a rest would
- * only make the sender wait.
- */
-export const FULL_TURN_BYTES = 64 * 1024;
+/** What a stream must bring in a millisecond to be worth a rest. */
+export const DENSE_RATE_BYTES = 4 * 1024;
+/** What a rest is to gather: enough to close the receive window, behind which the sender puts small messages together. */
+export const GATHERED_BYTES = 1024 * 1024;
+/** The longest rest, in milliseconds. */
+export const LONGEST_REST_MS = 16;
+/** A rest that gathered fewer bytes was not worth its delay. */
+export const WORTHWHILE_BYTES = 16 * 1024;
 /**
  * So many turns after a rest bring what it gathered. The first one may bring only what was under way: a sender whose
  * congestion window was full sends the rest when the first read acknowledges that.
@@ -33,15 +32,25 @@ export interface Pace {
   readonly density: number;
   /** Turns since the last rest of a paced stream. */
   readonly turns: number;
-  /** What they brought: the turns since the last rest, or those that may make it dense. */
+  /** What was brought since the last rest began, or by the turns that may make the stream dense. */
   readonly bytes: number;
-  /** What these took. */
+  /** Milliseconds that this took. */
   readonly ms: number;
+  /** The most that one of these turns brought. */
+  readonly peak: number;
+  /** Milliseconds to rest now; 0 for going on. */
+  readonly restMs: number;
 }
 
 /** The pace of a stream of which nothing is known. */
-export const EAGER: Pace = { density: 0, turns: 0, bytes: 0, ms: 0 };
-const DENSE: Pace = { density: DENSE_TURNS, turns: 0, bytes: 0, ms: 0 };
+export const EAGER: Pace = {
+  density: 0,
+  turns: 0,
+  bytes: 0,
+  ms: 0,
+  peak: 0,
+  restMs: 0,
+};
 
 /**
  * Decides after each turn of the event loop with data. An eager reader pays a wake-up and a read for every message, and
@@ -51,28 +60,33 @@ const DENSE: Pace = { density: DENSE_TURNS, turns: 0, bytes: 0, ms: 0 };
  */
 export function paceAfter(pace: Pace, turn: ReadingTurn): Pace {
   if (turn.waitedMs > DENSE_WAIT_MS) return { ...EAGER, density: 1 };
-  const bytes = pace.bytes + turn.bytes;
-  const ms = pace.ms + turn.ms;
-  if (!isPaced(pace)) {
-    const density = pace.density + 1;
-    if (density < DENSE_TURNS) return { ...EAGER, density, bytes, ms };
-    return bytes * REST_MS >= WORTHWHILE_BYTES * ms ? paced(turn) : EAGER;
-  }
-  if (bytes >= WORTHWHILE_BYTES) return paced(turn);
-  const turns = pace.turns + 1;
-  return turns < GATHERED_TURNS ? { ...pace, turns, bytes, ms } : EAGER;
+  const next = {
+    density: Math.min(pace.density + 1, DENSE_TURNS),
+    turns: pace.turns + 1,
+    bytes: pace.bytes + turn.bytes,
+    ms: pace.ms + turn.ms,
+    peak: Math.max(pace.peak, turn.bytes),
+    restMs: 0,
+  };
+  if (isPaced(pace)) return pacedAfter(next, turn);
+  if (!isPaced(next)) return next;
+  return next.bytes >= DENSE_RATE_BYTES * next.ms ? rest(next) : EAGER;
 }
 
-/** Goes on with a rest, or at once after a turn that was full. */
-function paced({ bytes, ms }: ReadingTurn): Pace {
-  return bytes < FULL_TURN_BYTES ? DENSE : { ...DENSE, turns: 1, bytes, ms };
+/** A turn as rich as those before shows that more is waiting; a rest would then only make the sender wait. */
+function pacedAfter(next: Pace, { bytes }: ReadingTurn): Pace {
+  if (bytes >= WORTHWHILE_BYTES && bytes * 2 >= next.peak) return next;
+  if (next.bytes >= WORTHWHILE_BYTES) return rest(next);
+  return next.turns < GATHERED_TURNS ? next : EAGER;
+}
+
+/** As long as it takes to gather what is wanted at the rate seen, and not longer than is bearable. */
+function rest({ bytes, ms }: Pace): Pace {
+  const wanted = Math.round((GATHERED_BYTES * ms) / bytes);
+  const restMs = Math.max(1, Math.min(LONGEST_REST_MS, wanted));
+  return { ...EAGER, density: DENSE_TURNS, ms: restMs, restMs };
 }
 
 export function isPaced({ density }: Pace): boolean {
   return density >= DENSE_TURNS;
-}
-
-/** Whether reading rests now. */
-export function restIsDue(pace: Pace): boolean {
-  return isPaced(pace) && pace.turns === 0;
 }

@@ -34,7 +34,7 @@ export interface PipelineStatus {
     readonly readsPerSecond: number;
     /** What each of them brought, in the mean. */
     readonly bytesPerRead: number;
-    /** The stream is dense, so reading rests for 1 ms after each read; see the option `readPacing`. */
+    /** The stream is dense, so reading rests for some milliseconds now and then; see the option `readPacing`. */
     readonly pacing: boolean;
   };
   /** Transactions that became durable since the process began. */
