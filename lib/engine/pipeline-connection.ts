@@ -161,6 +161,7 @@ export class PipelineConnection {
           options.maxInflightBytes,
           HAND_OVER_BYTES,
         ),
+        maxMessageBytes: options.maxInflightBytes,
         skipThrough: this.#watermark,
         drained: () => this.#releaseWhenDrained(),
       }),

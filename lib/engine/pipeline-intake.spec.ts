@@ -76,6 +76,7 @@ function intake() {
           pipeline: 'p',
           slotName: 's',
           maxTransactionBytes: 10_000,
+          maxMessageBytes: 1000,
           skipThrough: null,
           drained: () => {},
         }),

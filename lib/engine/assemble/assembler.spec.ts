@@ -74,12 +74,17 @@ const aside: ReplicationMessage[] = [
 ];
 
 function assembler(
-  options: { skipThrough?: Lsn; maxTransactionBytes?: number } = {},
+  options: {
+    skipThrough?: Lsn;
+    maxTransactionBytes?: number;
+    maxMessageBytes?: number;
+  } = {},
 ): Assembler {
   return new Assembler({
     pipeline: 'orders',
     slotName: 'orders_slot',
     maxTransactionBytes: options.maxTransactionBytes ?? 1000,
+    maxMessageBytes: options.maxMessageBytes ?? 1000,
     skipThrough: options.skipThrough ?? null,
     drained: () => {},
   });
@@ -314,8 +319,9 @@ describe('what it holds', () => {
   });
 
   it('refuses messages that grow too large, before and after the changes are handed over', () => {
-    const early = assembler({ maxTransactionBytes: 20 });
-    const late = assembler({ maxTransactionBytes: 20 });
+    const limits = { maxTransactionBytes: 20, maxMessageBytes: 20 };
+    const early = assembler(limits);
+    const late = assembler(limits);
     feed(late, begin(1n), insert(1), insert(2), insert(3));
     const messages = [message(true), message(true), message(true)];
     const fault = {
@@ -329,6 +335,17 @@ describe('what it holds', () => {
     expect(feed(late, ...messages)).toEqual([fault]);
     expect(early.openBytes).toBe(0);
     expect(late.openBytes).toBe(0);
+  });
+
+  it('hands a transaction over once, also when its messages alone are as large', () => {
+    const small = assembler({ maxTransactionBytes: 20 });
+    const four = [message(true), message(true), message(true), message(true)];
+    expect(
+      feed(small, begin(1n), insert(1), ...four, insert(2), commit(1n, 2n)),
+    ).toMatchObject([
+      { kind: 'arriving', arrival: { count: 2 } },
+      { kind: 'arrived' },
+    ]);
   });
 
   it('gives what it hands over all that a whole transaction has, once it is read', async () => {

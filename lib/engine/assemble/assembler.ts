@@ -15,6 +15,8 @@ export interface AssemblerOptions {
   readonly slotName: string;
   /** Payload bytes that a transaction holds at most until it is handed over while the rest arrives. */
   readonly maxTransactionBytes: number;
+  /** Payload bytes that the messages of one transaction hold at most: they are not read while they arrive. */
+  readonly maxMessageBytes: number;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
   /** A transaction that is read while it arrives holds less than before. */
@@ -147,14 +149,16 @@ export class Assembler {
     const { content } = this.#current;
     if (content === null) return null;
     content.add(message, bytes);
-    const { maxTransactionBytes } = this.#options;
-    if (content.bytes <= maxTransactionBytes) return null;
-    return content.messageBytes > maxTransactionBytes
-      ? this.#fail(
-          'transaction_too_large',
-          `the messages of the transaction hold more than maxInflightBytes (${maxTransactionBytes})`,
-        )
-      : this.#handOver(content);
+    const { maxTransactionBytes, maxMessageBytes } = this.#options;
+    if (content.messageBytes > maxMessageBytes) {
+      return this.#fail(
+        'transaction_too_large',
+        `the messages of the transaction hold more than maxInflightBytes (${maxMessageBytes})`,
+      );
+    }
+    return content.arrival === null && content.bytes > maxTransactionBytes
+      ? this.#handOver(content)
+      : null;
   }
 
   #handOver(content: OpenTransaction): Assembled {
