@@ -7,6 +7,7 @@ import {
   type Work,
 } from './deliver/serial-delivery.js';
 import type { Sink } from './deliver/sink.js';
+import { errorClass } from './model/error-class.js';
 import { HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
@@ -141,7 +142,7 @@ export class PipelineDelivery {
       this.#arrival = null;
       this.#current = null;
     }
-    this.#refusePart(transaction, arrival);
+    if (arrival.broken !== null) await this.#refusePart(transaction);
     // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
     const end = await arrival.ended;
     const ms = performance.now() - began;
@@ -153,17 +154,25 @@ export class PipelineDelivery {
     const { around, sink } = this.#subject;
     this.#current = transaction;
     return this.#subject.insideDelivery(() =>
-      deliverTransaction(sink, transaction, around, (errorClass) =>
+      deliverTransaction(sink, transaction, around, (name) =>
         this.#subject.warning(
-          `the option around threw ${errorClass} after the transaction was applied`,
+          `the option around threw ${name} after the transaction was applied`,
         ),
       ),
     );
   }
 
   /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */
-  #refusePart({ commitLsn }: Transaction, { broken }: Arrival): void {
-    if (broken === null) return;
+  async #refusePart({ commitLsn }: Transaction): Promise<never> {
+    const { checkpoint } = this.#subject.sink;
+    if (checkpoint.kind === 'keeper') {
+      // Otherwise the next start would take the part for the whole.
+      await checkpoint.keeper.retract(commitLsn).catch((error: unknown) => {
+        this.#subject.warning(
+          `the checkpoint of a transaction that was applied in part was not set back (${errorClass(error)})`,
+        );
+      });
+    }
     throw new HaltError('sink_failed/partial_transaction', {
       detail: `a handler of ${this.#subject.sink.name} resolved although the connection was lost before it had read the transaction to its end`,
       lsn: commitLsn,

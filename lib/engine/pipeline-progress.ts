@@ -1,4 +1,3 @@
-import type { Halt } from './model/halt.js';
 import { formatLsn } from './model/lsn.js';
 import type { PipelineConnection } from './pipeline-connection.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
@@ -78,18 +77,5 @@ export function connectionStatus(
     },
     inflightBytes,
     reading,
-  };
-}
-
-/** A halt, ready for JSON. */
-export function haltStatus(halt: Halt | null): PipelineStatus['halt'] {
-  if (halt === null) return null;
-  const { code, remedy, detail, lsn, at } = halt;
-  return {
-    code,
-    remedy,
-    detail,
-    lsn: lsn === null ? null : formatLsn(lsn),
-    at: at.toISOString(),
   };
 }

@@ -13,11 +13,7 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
-import {
-  connectionStatus,
-  haltStatus,
-  PipelineProgress,
-} from './pipeline-progress.js';
+import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
@@ -217,7 +213,7 @@ export class Pipeline {
       since: this.#since.toISOString(),
       ...connectionStatus(this.#loop?.connection ?? null),
       ...this.#progress.status,
-      halt: haltStatus(this.#halt),
+      halt: this.#halt?.toJSON() ?? null,
     };
   }
 

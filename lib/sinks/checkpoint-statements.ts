@@ -9,6 +9,8 @@ export interface CheckpointStatements {
   readonly advance: string;
   /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` boundary. Returns `server` like `advance`. */
   readonly confirm: string;
+  /** `$1` slot name, `$2` system identifier, `$3` commit position. Returns `server` like `advance`. */
+  readonly retract: string;
 }
 
 /** @param table the table's name, quoted and with its schema */
@@ -35,6 +37,12 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
       assignments: 'confirmed_lsn = excluded.confirmed_lsn',
       isNew: 'coalesce(excluded.confirmed_lsn > stored.confirmed_lsn, true)',
     }),
+
+    // The positions before it are gone, but nothing commits between its own and the one below.
+    retract:
+      returning(`UPDATE ${table} AS stored SET commit_lsn = stored.commit_lsn - 1, updated_at = now()
+  WHERE stored.slot_name = $1::text AND stored.system_identifier = $2::text
+    AND stored.commit_lsn = $3::text::pg_lsn`),
   };
 }
 
@@ -64,19 +72,27 @@ interface Upsert {
 
 /**
  * One statement decides and writes, so that of two writers the second waits on the row lock and then sees the first one's
- * position. The SELECT around it returns a row in any case, and libraries that go by the kind of a statement return it too.
+ * position.
  */
 function upsert(
   table: string,
   { columns, values, assignments, isNew }: Upsert,
 ): string {
-  return `WITH written AS (
-  INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, ${columns})
+  return returning(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, ${columns})
   VALUES ($1::text, $2::text, $3::text::integer, ${values})
   ON CONFLICT (slot_name) DO UPDATE SET ${assignments},
     timeline = excluded.timeline, updated_at = now()
   WHERE stored.system_identifier = excluded.system_identifier
-    AND ${isNew}
+    AND ${isNew}`);
+}
+
+/**
+ * A statement that returns one row in any case, with the system identifier when it has written. It is a SELECT, because
+ * libraries that go by the kind of a statement return rows of nothing else.
+ */
+function returning(statement: string): string {
+  return `WITH written AS (
+  ${statement}
   RETURNING stored.system_identifier
 )
 SELECT (SELECT written.system_identifier FROM written) AS server`;

@@ -148,6 +148,16 @@ export class CheckpointTable implements CheckpointKeeper {
     await this.#write(this.#query, 'confirm', [formatLsn(lsn)]);
   }
 
+  async retract(commitLsn: Lsn): Promise<void> {
+    const { slotName } = this.#bound();
+    if (this.#server === null || this.#statements === null) return;
+    await fetchRow(this.#query, this.#statements.retract, [
+      slotName,
+      this.#server.systemIdentifier,
+      formatLsn(commitLsn),
+    ]);
+  }
+
   get advancedTo(): Lsn | null {
     return this.#advancedTo;
   }

@@ -21,6 +21,8 @@ export class MemoryKeeper implements CheckpointKeeper {
 
   async confirm(): Promise<void> {}
 
+  async retract(): Promise<void> {}
+
   async home(): Promise<CheckpointHome> {
     return {
       systemIdentifier: '1',

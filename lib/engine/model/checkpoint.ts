@@ -37,6 +37,11 @@ export interface CheckpointKeeper {
   load(): Promise<StoredCheckpoint | null>;
   /** Stores a boundary without a transaction. Never moves backwards. */
   confirm(lsn: Lsn): Promise<void>;
+  /**
+   * Takes an advance back: the transaction that commits at `commitLsn` was applied in part only and has to come again.
+   * Does nothing when the checkpoint is elsewhere.
+   */
+  retract(commitLsn: Lsn): Promise<void>;
   /** Commit position that was last advanced to since {@link load}; `null` when none was. */
   readonly advancedTo: Lsn | null;
   home(): Promise<CheckpointHome>;

@@ -1,4 +1,4 @@
-import type { Lsn } from './lsn.js';
+import { formatLsn, type Lsn } from './lsn.js';
 
 /** Every reason for which a pipeline halts, with the sentence that says what to do. */
 export const HALTS = {
@@ -50,7 +50,7 @@ export const HALTS = {
   'sink_failed/no_promise':
     'Return the promise of the work from the handler (declare it async), so that nothing is confirmed before it is durable.',
   'sink_failed/partial_transaction':
-    'The handler caught the error that reading changes threw and resolved, so that a part of the transaction may be committed, and the checkpoint with it: undo that part and set the checkpoint back, or load the sink anew; let the error leave the handler.',
+    'The handler caught the error that reading changes threw, and resolved, so that a part of the transaction may be committed. A CheckpointTable was set back and the next start brings the whole transaction again: before that, let the error leave the handler, and remove the part unless the sink writes by key. A checkpoint of your own has to be set below the position of this halt first.',
   'sink_failed/around_skipped':
     'Call next() exactly once in the option around.',
 } as const satisfies Record<string, string>;
@@ -85,6 +85,18 @@ export class Halt {
     this.lsn = facts.lsn ?? null;
     this.at = new Date();
     this.#sinkError = facts.sinkError;
+  }
+
+  /** Gives the position as text, because JSON has no bigint; and never the error of the sink. */
+  toJSON() {
+    const { code, remedy, detail, lsn, at } = this;
+    return {
+      code,
+      remedy,
+      detail,
+      lsn: lsn === null ? null : formatLsn(lsn),
+      at: at.toISOString(),
+    };
   }
 
   /**

@@ -2,7 +2,7 @@ import type { Change, Tables } from './change.js';
 import type { Lsn } from './lsn.js';
 import type { Message } from './message.js';
 
-/** A committed transaction, as a sink receives it. `JSON.stringify` prints positions as text. */
+/** A committed transaction, as a sink receives it. `JSON.stringify` prints positions as text, and changes that still arrive as `null`. */
 export interface Transaction<T = Tables> {
   readonly pipeline: string;
   readonly slotName: string;

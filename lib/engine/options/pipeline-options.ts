@@ -41,8 +41,8 @@ export interface PipelineOptions {
   /** @default 'exact' */
   types?: TypesOption;
   /**
-   * Bytes of received and not yet delivered transactions from which on the socket is paused: their payload, and an allowance
-   * of 512 for each.
+   * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
+   * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
    *
    * @default 16777216
    */
