@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from 'nestjs-replicant';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { currentLsn } from './support/logical-slot.js';
+import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 
@@ -182,6 +182,7 @@ describe('two pipelines of one application over one target database', () => {
       'sink_failed',
     );
     expect(registry.get('orders').state).toBe('streaming');
+    await confirmedUpTo(source, `orders_${source.name}`, end);
     const [slots] = await source.query<{ behind: boolean }>(
       `select (select confirmed_flush_lsn from pg_replication_slots where slot_name = $1)
             < (select confirmed_flush_lsn from pg_replication_slots where slot_name = $2) as behind`,
