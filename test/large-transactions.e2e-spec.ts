@@ -3,6 +3,8 @@ import { ChangesError } from '../lib/index.js';
 import type { Change } from '../lib/engine/model/change.js';
 import type { Transaction } from '../lib/engine/model/transaction.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
+import type { CheckpointQuery } from '../lib/sinks/checkpoint-query.js';
+import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
 import { capture, type Capture } from './support/capture.js';
 import { changesOf } from './support/changes-of.js';
 import { range } from './support/copy.js';
@@ -82,7 +84,11 @@ async function reading(
     },
     async lose() {
       proxy.reset();
-      await waitFor(() => pipeline.state === 'reconnecting');
+      await waitFor(
+        () =>
+          pipeline.state === 'reconnecting' ||
+          (pipeline.state === 'draining' && proxy.open === 0),
+      );
     },
   };
 }
@@ -447,6 +453,36 @@ describe('a connection that is lost while changes are read', () => {
     expect(seen).toEqual([range(1, 10), range(1, ROWS)]);
   });
 
+  it('halts when the checkpoint was advanced outside the transaction that writes the rows', async () => {
+    const { source, target } = await sourceAndTarget(suite, SCHEMA);
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    const query: CheckpointQuery = (sql, values) => target.query(sql, values);
+    const keeper = new CheckpointTable(query);
+    const pausing = pausingAfter(10);
+    const { pipeline } = capture(source, {
+      target,
+      connection: { ...source.connection, host: proxy.host, port: proxy.port },
+      maxInflightBytes: LIMIT,
+      checkpoint: { kind: 'keeper', keeper },
+      async apply(transaction) {
+        await keeper.advance(query, transaction);
+        await pausing.read(transaction, []);
+      },
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query(
+      `insert into t select g, repeat('x', ${ROW_BYTES}) from generate_series(1, ${ROWS}) g`,
+    );
+    await pausing.reached;
+    proxy.reset();
+    await waitFor(() => pipeline.state === 'reconnecting');
+    pausing.release();
+    const halt = await haltedFor(pipeline, 'sink_failed/partial_transaction');
+    expect(halt.detail).toContain('was not set back');
+  });
+
   it('is no matter once all has arrived', async () => {
     const pausing = pausingAfter(20);
     const { source, target } = await sourceAndTarget(suite, SCHEMA);
@@ -520,6 +556,22 @@ describe('a stop while changes are read', () => {
     pipeline.start();
     await pipeline.caughtUp();
     expect(seen).toEqual([range(1, ROWS), [2_001]]);
+  });
+
+  it('ends it when the connection is lost meanwhile', async () => {
+    const pausing = pausingAfter(10);
+    const { pipeline, insert, lose, seen } = await reading(pausing.read);
+    await insert(1, ROWS);
+    await pausing.reached;
+    const began = performance.now();
+    const stopped = pipeline.stop();
+    await lose();
+    pausing.release();
+    await stopped;
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(seen).toHaveLength(1);
+    expect(present(seen[0]).length).toBeLessThan(ROWS);
+    expect(pipeline.state).toBe('stopped');
   });
 
   it('ends the reading at drainTimeout, waits for the handler, and the next start brings all again', async () => {

@@ -220,8 +220,11 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
-    if (this.#delivery.awaitsEnd) this.#intake.closeAfterTransaction();
-    else this.#intake.close();
+    if (this.#delivery.awaitsEnd) {
+      this.#intake.closeAfterTransaction();
+      // Nobody else watches the connection of a loop that stops.
+      this.ended.catch(() => this.#intake.close());
+    } else this.#intake.close();
     if (await within(this.settle(), timeoutMs)) {
       await within(
         this.#storeQuietly(),

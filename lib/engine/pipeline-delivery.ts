@@ -135,8 +135,10 @@ export class PipelineDelivery {
     try {
       await this.#handle(transaction);
     } catch (error) {
+      if (arrival.broken === null) throw error;
+      await this.#refuseAdvanced(transaction);
       // Whatever a handler makes of the loss: it was the connection that failed.
-      throw arrival.broken ?? error;
+      throw arrival.broken;
     } finally {
       arrival.settle();
       this.#arrival = null;
@@ -160,6 +162,19 @@ export class PipelineDelivery {
         ),
       ),
     );
+  }
+
+  /** A handler that rejects has rolled back, unless its checkpoint was not in the transaction of its rows. */
+  async #refuseAdvanced({ commitLsn }: Transaction): Promise<void> {
+    const { checkpoint, name } = this.#subject.sink;
+    if (checkpoint.kind !== 'keeper') return;
+    // What cannot be read now is read at the next connect.
+    const stored = await checkpoint.keeper.load().catch(() => null);
+    if (stored?.commitLsn !== commitLsn) return;
+    throw new HaltError('sink_failed/partial_transaction', {
+      detail: `the checkpoint of ${name} stands at a transaction of which the connection brought a part only; it was not set back, and has to be before the next start: advance it in the database transaction that writes the rows`,
+      lsn: commitLsn,
+    });
   }
 
   /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */

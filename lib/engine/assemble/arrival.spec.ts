@@ -54,6 +54,10 @@ function next(
   return iterator.next();
 }
 
+function isIterable(iterator: object): iterator is AsyncIterable<Change> {
+  return Symbol.asyncIterator in iterator;
+}
+
 /** Lets everything run that is ready. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -102,6 +106,41 @@ describe('reading', () => {
     );
     expect(values).toEqual([0, 1, 2, 3, 'end']);
     await expect(next(iterator)).resolves.toMatchObject({ done: true });
+  });
+
+  it('answers readers that ask ahead in their order, also after a long turn', async () => {
+    const count = 2_000;
+    const { arrival } = begun();
+    arrive(arrival, ...Array.from({ length: count }, (_, index) => index + 2));
+    arrival.end(9n);
+    const iterator = arrival.changes[Symbol.asyncIterator]();
+    const ordinals: number[] = [];
+    let calls = 0;
+    const lane = async (): Promise<void> => {
+      for (;;) {
+        const call = calls++;
+        const answer = await next(iterator);
+        if (answer.done === true) return;
+        ordinals[call] = answer.value.ordinal;
+        const began = performance.now();
+        while (performance.now() - began < 0.05);
+      }
+    };
+    await Promise.all([lane(), lane(), lane()]);
+    expect(ordinals).toEqual(
+      Array.from({ length: count + 2 }, (_, index) => index),
+    );
+  });
+
+  it('goes on with the same iterator in a loop', async () => {
+    const { arrival } = begun();
+    arrival.end(9n);
+    const iterator = arrival.changes[Symbol.asyncIterator]();
+    await next(iterator);
+    const rest: number[] = [];
+    if (!isIterable(iterator)) throw new Error('It cannot be read in a loop.');
+    for await (const { ordinal } of iterator) rest.push(ordinal);
+    expect(rest).toEqual([1]);
   });
 
   it('lets timers run although all is there (C02)', async () => {
@@ -231,6 +270,25 @@ describe('a loss', () => {
     await expect(next(iterator)).rejects.toBe(lost);
     await expect(next(iterator)).rejects.toBe(lost);
     expect(arrival.broken).toBe(lost);
+  });
+
+  it('ends no process whose reader had asked ahead and looks late', async () => {
+    const unhandled: unknown[] = [];
+    const listener = (error: unknown): unknown => unhandled.push(error);
+    process.on('unhandledRejection', listener);
+    const { arrival } = begun();
+    const iterator = arrival.changes[Symbol.asyncIterator]();
+    await next(iterator);
+    await next(iterator);
+    const ahead = next(iterator);
+    arrival.fail(lost);
+    const later = next(iterator);
+    await turn();
+    await turn();
+    process.off('unhandledRejection', listener);
+    expect(unhandled).toEqual([]);
+    await expect(ahead).rejects.toBe(lost);
+    await expect(later).rejects.toBe(lost);
   });
 
   it('reaches a reader that begins later', async () => {

@@ -119,11 +119,14 @@ export class Arrival {
     this.#news = null;
   }
 
-  #iterate(): AsyncIterator<Change, undefined> {
+  #iterate(): AsyncIterableIterator<Change, undefined> {
     if (this.#reader !== 'none') throw this.#misused();
     this.#reader = 'reading';
     this.#turnBegan = performance.now();
     return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
       next: () => this.#next(),
       return: async () => {
         if (this.#reader === 'reading') this.#reader = 'done';
@@ -136,20 +139,21 @@ export class Arrival {
 
   /** By hand and not a generator, which would cost a promise more for each change. */
   #next(): Promise<Next> {
-    if (this.#news !== null) return this.#afterNews(this.#news);
-    if (this.#reader === 'settled') return Promise.reject(this.#misused());
+    if (this.#news !== null) return handled(this.#afterNews(this.#news));
+    if (this.#reader === 'settled')
+      return handled(Promise.reject(this.#misused()));
     if (this.#reader === 'done')
       return Promise.resolve({ done: true, value: undefined });
     if (this.#fault !== null) {
       this.#broken = this.#fault;
-      return Promise.reject(this.#fault);
+      return handled(Promise.reject(this.#fault));
     }
     if (performance.now() - this.#turnBegan > LONGEST_TURN_MS)
-      return this.#nextTurn();
+      return handled(this.#afterNews(this.#nextTurn()));
     const value = this.#queue.take();
     if (value !== undefined) return Promise.resolve({ done: false, value });
     if (this.#endLsn === null)
-      return this.#afterNews((this.#news = deferred()));
+      return handled(this.#afterNews((this.#news = deferred())));
     this.#reader = 'done';
     this.#ports.readToEnd(this.#endLsn);
     return Promise.resolve({ done: true, value: undefined });
@@ -161,10 +165,14 @@ export class Arrival {
     return this.#next();
   }
 
-  async #nextTurn(): Promise<Next> {
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#turnBegan = performance.now();
-    return this.#next();
+  /** Who asks meanwhile waits behind, so that concurrent calls are answered in their order. */
+  #nextTurn(): Deferred<void> {
+    const turn = deferred<void>();
+    this.#news = turn;
+    setImmediate(() => {
+      if (this.#news === turn) this.#tell();
+    });
+    return turn;
   }
 
   #misused(): ChangesError {
@@ -174,4 +182,10 @@ export class Arrival {
         : 'The changes of a transaction that is handed over while it arrives were read a second time: keep what is needed later.',
     );
   }
+}
+
+/** A reader that asked ahead may look at the answer late: its rejection must not end the process. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }

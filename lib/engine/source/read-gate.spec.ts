@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from 'vitest';
 import { ReadGate } from './read-gate.js';
 
@@ -21,6 +22,20 @@ describe('ReadGate', () => {
     subject.release('backpressure');
     expect(subject.paused).toBe(false);
     expect(log).toEqual(['pause', 'resume']);
+  });
+
+  it('resumes in the context in which it was made, whoever releases it', () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const subject = new ReadGate({
+      pause: () => {},
+      resume: () => seen.push(context.getStore()),
+    });
+    context.run('a handler', () => {
+      subject.hold('backpressure');
+      subject.release('backpressure');
+    });
+    expect(seen).toEqual([undefined]);
   });
 
   it('counts a reason once, however often it holds', () => {

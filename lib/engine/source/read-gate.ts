@@ -1,13 +1,19 @@
+import { AsyncResource } from 'node:async_hooks';
+
 /** Why reading is paused. */
 export type HoldReason = 'starting' | 'types' | 'backpressure' | 'pacing';
 
 /** The one owner of pause and resume: reading goes on when nobody holds it any more. */
 export class ReadGate {
   readonly #holds = new Set<HoldReason>();
+  /** Runs in the context of the connection: one that a handler released must not read on, and deliver, in its context. */
+  readonly #resume: () => void;
 
   constructor(
     private readonly socket: { pause(): unknown; resume(): unknown },
-  ) {}
+  ) {
+    this.#resume = AsyncResource.bind(() => void socket.resume());
+  }
 
   /** Held for longer than the moment of a pace: silence then says nothing about the server. */
   get paused(): boolean {
@@ -20,7 +26,6 @@ export class ReadGate {
   }
 
   release(reason: HoldReason): void {
-    if (this.#holds.delete(reason) && this.#holds.size === 0)
-      this.socket.resume();
+    if (this.#holds.delete(reason) && this.#holds.size === 0) this.#resume();
   }
 }
