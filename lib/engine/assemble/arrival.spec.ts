@@ -4,20 +4,7 @@ import { ChangesError } from '../model/changes-error.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import type { Lsn } from '../model/lsn.js';
 import { Arrival } from './arrival.js';
-import { InsertChange } from './changes.js';
-
-const relation = {
-  oid: 1,
-  schema: 'public',
-  table: 't',
-  name: 'public.t',
-  replicaIdentity: 'default',
-  columns: [],
-} as const;
-
-function change(ordinal: number): InsertChange {
-  return new InsertChange(ordinal, 1n, relation, {});
-}
+import { madeChange } from '../../../test/support/made-change.js';
 
 /** One that was handed over with the changes 0 and 1. */
 function begun() {
@@ -25,13 +12,13 @@ function begun() {
     drained: vi.fn<() => void>(),
     readToEnd: vi.fn<(end: Lsn) => void>(),
   };
-  const arrival = new Arrival([change(0), change(1)], 20, ports);
+  const arrival = new Arrival([madeChange(0), madeChange(1)], 20, ports);
   return { arrival, ...ports };
 }
 
 function arrive(arrival: Arrival, ...ordinals: number[]): void {
   for (const ordinal of ordinals) {
-    arrival.push(change(ordinal));
+    arrival.push(madeChange(ordinal));
     arrival.received(10);
   }
 }

@@ -1,23 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { InsertChange } from './changes.js';
+import type { Change } from '../model/change.js';
 import { ChangeQueue } from './change-queue.js';
+import { madeChange } from '../../../test/support/made-change.js';
 
-const relation = {
-  oid: 1,
-  schema: 'public',
-  table: 't',
-  name: 'public.t',
-  replicaIdentity: 'default',
-  columns: [],
-} as const;
-
-function change(ordinal: number): InsertChange {
-  return new InsertChange(ordinal, 1n, relation, {});
-}
-
-function changes(count: number): InsertChange[] {
-  return Array.from({ length: count }, (_, ordinal) => change(ordinal));
+function changes(count: number): Change[] {
+  return Array.from({ length: count }, (_, ordinal) => madeChange(ordinal));
 }
 
 function takeAll(queue: ChangeQueue): number[] {
@@ -45,7 +33,7 @@ describe('ChangeQueue', () => {
           const taken = [];
           let pushed = first;
           for (const { bytes, takes } of steps) {
-            queue.push(change(pushed++));
+            queue.push(madeChange(pushed++));
             queue.count(bytes);
             for (let take = 0; take < takes; take++) {
               const one = queue.take();
@@ -74,7 +62,7 @@ describe('ChangeQueue', () => {
 
   it('holds a change until the next one is asked for', () => {
     const queue = new ChangeQueue([], 0, () => {});
-    queue.push(change(0));
+    queue.push(madeChange(0));
     queue.count(100);
     expect(queue.take()?.ordinal).toBe(0);
     expect(queue.bytes).toBe(100);
@@ -86,13 +74,13 @@ describe('ChangeQueue', () => {
     const drained = vi.fn<() => void>();
     const queue = new ChangeQueue(changes(10), 500_000, drained);
     queue.take();
-    queue.push(change(10));
+    queue.push(madeChange(10));
     queue.count(10);
     queue.clear();
     expect(queue.bytes).toBe(0);
     expect(drained).toHaveBeenCalledOnce();
     expect(queue.take()).toBeUndefined();
-    queue.push(change(11));
+    queue.push(madeChange(11));
     queue.count(10);
     expect(takeAll(queue)).toEqual([11]);
   });

@@ -16,8 +16,9 @@ export interface Reading extends Rate {
 }
 
 /**
- * Watches what each turn of the event loop reads from a socket, and holds the gate for a moment after each while the
- * stream is dense. Costs nothing per message: the socket emits `data` per read, and the rest happens once per turn.
+ * Watches what each turn of the event loop reads from a socket. It holds the gate for the rests of a dense stream, and
+ * until the next turn when one has taken in enough. Costs nothing per message: the socket emits `data` per read, and the
+ * rest happens once per turn.
  */
 export class PacedReading {
   readonly #socket: PacedSocket;
