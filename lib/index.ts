@@ -1,6 +1,13 @@
 export { Checkpoint } from './decorators/checkpoint.decorator.js';
+export { OnSchemaChange } from './decorators/on-schema-change.decorator.js';
+export { OnSessionIdentity } from './decorators/on-session-identity.decorator.js';
+export { OnSlotOrigin } from './decorators/on-slot-origin.decorator.js';
 export { OnTransaction } from './decorators/on-transaction.decorator.js';
-export { ReplicantSink } from './decorators/replicant-sink.decorator.js';
+export {
+  ReplicantSink,
+  type ReplicantSinkOptions,
+} from './decorators/replicant-sink.decorator.js';
+export type { SinkKind } from './engine/deliver/sink.js';
 export type {
   Change,
   Delete,
@@ -22,7 +29,21 @@ export { ChangesError } from './engine/model/changes-error.js';
 export { Halt, HaltError, type HaltCode } from './engine/model/halt.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
 export type { Message } from './engine/model/message.js';
-export type { Column } from './engine/model/relation.js';
+export type {
+  Column,
+  Relation,
+  ReplicaIdentity,
+} from './engine/model/relation.js';
+export type {
+  SchemaChange,
+  SchemaChangeContext,
+  SchemaChangeKind,
+} from './engine/model/schema-change.js';
+export type {
+  SessionIdentity,
+  SessionIdentityContext,
+} from './engine/model/session-identity.js';
+export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
 export type {

@@ -3,7 +3,20 @@ import {
   pipelineName,
   type PipelineName,
 } from '../pipelines/define-pipeline.js';
+import type { SinkKind } from '../engine/deliver/sink.js';
 import { markSink } from '../sinks/sink.metadata.js';
+
+/** Settings of a sink class. */
+export interface ReplicantSinkOptions {
+  /**
+   * `appendLog` for a sink that records everything and must never be confirmed past its own checkpoint: the slot is not moved while
+   * nothing concerns it (so publish a heartbeat to release WAL), it starts without `goForwardOnly`, and it needs a method with
+   * {@link OnSlotOrigin}.
+   *
+   * @default 'mirror'
+   */
+  readonly kind?: SinkKind;
+}
 
 /**
  * Makes a class the sink of a pipeline, and injectable. List it among the providers of one module. It needs one method
@@ -13,9 +26,26 @@ import { markSink } from '../sinks/sink.metadata.js';
  *
  * @param pipeline - name or handle; the pipeline of the short form (`default`) when omitted
  */
-export function ReplicantSink(pipeline?: PipelineName): ClassDecorator {
+export function ReplicantSink(options?: ReplicantSinkOptions): ClassDecorator;
+export function ReplicantSink(
+  pipeline: PipelineName,
+  options?: ReplicantSinkOptions,
+): ClassDecorator;
+export function ReplicantSink(
+  pipelineOrOptions?: PipelineName | ReplicantSinkOptions,
+  options?: ReplicantSinkOptions,
+): ClassDecorator {
+  const alone = isOptions(pipelineOrOptions);
+  const pipeline = alone ? undefined : pipelineOrOptions;
+  const { kind = 'mirror' } = (alone ? pipelineOrOptions : options) ?? {};
   return (sinkClass) => {
     Injectable()(sinkClass);
-    markSink(sinkClass, pipelineName(pipeline));
+    markSink(sinkClass, pipelineName(pipeline), kind);
   };
+}
+
+function isOptions(
+  value: PipelineName | ReplicantSinkOptions | undefined,
+): value is ReplicantSinkOptions {
+  return typeof value === 'object' && !('name' in value);
 }

@@ -30,6 +30,7 @@ export function probe(
   if (question === 'liveness') return 'up';
   switch (state) {
     case 'streaming':
+    case 'standby':
       return 'up';
     case 'idle':
       return autoStart ? 'down' : 'up';

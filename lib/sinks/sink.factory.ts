@@ -9,7 +9,11 @@ import type { Pipeline } from '../engine/pipeline.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 import {
   checkpointMembers,
+  hookDecorator,
+  hookMembers,
+  sinkKind,
   transactionHandlers,
+  type Hook,
   type SinkMember,
 } from './sink.metadata.js';
 
@@ -53,10 +57,45 @@ export function createSink(
     checkpointMembers(sinkClass),
     'a property that holds a CheckpointTable, or on a method that reads the position applied last',
   );
+  const kind = sinkKind(sinkClass);
+  const sessionIdentity = hook('sessionIdentity', sinkClass, instance);
+  const slotOrigin = hook('slotOrigin', sinkClass, instance);
+  const schemaChange = hook('schemaChange', sinkClass, instance);
+  if (kind === 'appendLog' && slotOrigin === null) {
+    throw new SinkDefinitionError(
+      `${name} is of kind 'appendLog' and has no ${hookDecorator('slotOrigin')}; put it on a method that rejects when the slot begins after the end of the log.`,
+    );
+  }
   return {
     name,
+    kind,
     checkpoint: createCheckpoint(name, instance, checkpoint.property, pipeline),
     transaction: (transaction) => apply.call(instance, transaction),
+    ...(sessionIdentity && { sessionIdentity }),
+    ...(slotOrigin && { slotOrigin }),
+    ...(schemaChange && { schemaChange }),
+  };
+}
+
+/** The method that a hook's decorator stands on, called on the instance; `null` when there is none. */
+function hook(
+  which: Hook,
+  sinkClass: { readonly name: string },
+  instance: object,
+): ((...given: readonly unknown[]) => unknown) | null {
+  const found = hookMembers(which, sinkClass);
+  if (found.length === 0) return null;
+  const decorator = hookDecorator(which);
+  const { property } = only(sinkClass.name, decorator, found, 'one method');
+  const method = read(instance, property);
+  if (typeof method !== 'function') {
+    throw new SinkDefinitionError(
+      `${sinkClass.name}.${String(property)} has ${decorator} but is not a method.`,
+    );
+  }
+  return (...given) => {
+    const answer: unknown = Reflect.apply(method, instance, given);
+    return answer;
   };
 }
 

@@ -1,10 +1,29 @@
 import 'reflect-metadata';
+import type { SinkKind } from '../engine/deliver/sink.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 
 // Symbol.for: a sink decorated by one copy of this package is found by another.
 const SINK = Symbol.for('nestjs-replicant:sink');
 const CHECKPOINT = Symbol.for('nestjs-replicant:checkpoint');
 const TRANSACTION = Symbol.for('nestjs-replicant:on-transaction');
+const KIND = Symbol.for('nestjs-replicant:sink-kind');
+const HOOKS = {
+  sessionIdentity: {
+    key: Symbol.for('nestjs-replicant:on-session-identity'),
+    decorator: '@OnSessionIdentity',
+  },
+  slotOrigin: {
+    key: Symbol.for('nestjs-replicant:on-slot-origin'),
+    decorator: '@OnSlotOrigin',
+  },
+  schemaChange: {
+    key: Symbol.for('nestjs-replicant:on-schema-change'),
+    decorator: '@OnSchemaChange',
+  },
+} as const;
+
+/** A method of a sink that is asked, and need not be there. */
+export type Hook = keyof typeof HOOKS;
 
 /** A decorated member of a sink class. */
 export interface SinkMember {
@@ -14,8 +33,19 @@ export interface SinkMember {
 }
 
 /** Marks a class as the sink of a pipeline; subclasses inherit it. */
-export function markSink(sinkClass: object, pipeline: string): void {
+export function markSink(
+  sinkClass: object,
+  pipeline: string,
+  kind: SinkKind,
+): void {
   Reflect.defineMetadata(SINK, pipeline, sinkClass);
+  Reflect.defineMetadata(KIND, kind, sinkClass);
+}
+
+export function sinkKind(sinkClass: object): SinkKind {
+  // Whatever else it says is taken for the kind that is refused without consent to start.
+  const kind: unknown = Reflect.getMetadata(KIND, sinkClass);
+  return kind === 'appendLog' ? kind : 'mirror';
 }
 
 /** Name of the pipeline whose sink this class is, or `undefined` when it is none. */
@@ -33,6 +63,28 @@ export function markTransactionHandler(
   member: SinkMember,
 ): void {
   mark(TRANSACTION, '@OnTransaction', prototype, member);
+}
+
+export function markHook(
+  hook: Hook,
+  prototype: object,
+  member: SinkMember,
+): void {
+  const { key, decorator } = HOOKS[hook];
+  mark(key, decorator, prototype, member);
+}
+
+/** The decorator of a hook, as messages name it. */
+export function hookDecorator(hook: Hook): string {
+  return `${HOOKS[hook].decorator}()`;
+}
+
+/** Methods that the decorator of a hook stands on, in the class and its base classes. */
+export function hookMembers(
+  hook: Hook,
+  sinkClass: object,
+): readonly SinkMember[] {
+  return members(HOOKS[hook].key, sinkClass);
 }
 
 /** Members that `@Checkpoint` stands on, in the class and its base classes. */

@@ -1,3 +1,4 @@
+import { isPromiseLike } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
 import { HaltError } from '../model/halt.js';
 import type { Transaction } from '../model/transaction.js';
@@ -108,13 +109,4 @@ async function callHandler(
       sinkError: error,
     });
   }
-}
-
-function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'then' in value &&
-    typeof value.then === 'function'
-  );
 }

@@ -14,3 +14,10 @@ export interface SessionIdentity {
   readonly flushedLsn: Lsn;
   readonly database: string;
 }
+
+/** What a sink is told beside the identity. */
+export interface SessionIdentityContext {
+  readonly pipeline: string;
+  readonly slotName: string;
+  readonly publications: readonly string[];
+}

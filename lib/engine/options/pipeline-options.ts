@@ -55,6 +55,32 @@ export interface PipelineOptions {
    */
   readPacing?: boolean;
   /**
+   * How often a fault that the server reports before the stream begins is tried again before the pipeline halts with
+   * `command_error/exhausted`; 0 halts on the first. A server that is down is not counted, and is tried for ever.
+   *
+   * @default 5
+   */
+  maxCommandRetries?: number;
+  /**
+   * Whether the slot is synchronized to standbys, so that it survives a fail-over. PostgreSQL 17 or later.
+   *
+   * @default false
+   * @see {@link https://www.postgresql.org/docs/current/logical-replication-failover.html | Logical Replication Failover}
+   */
+  failover?: boolean;
+  /**
+   * Whether several processes share the slot: one streams, the others are `standby` and take over when it is gone.
+   *
+   * @default false
+   */
+  leaderElection?: boolean;
+  /**
+   * What follows a halt: `stay` leaves the process running, `exit` shuts it down with exit code 1.
+   *
+   * @default 'stay'
+   */
+  onHalt?: 'stay' | 'exit';
+  /**
    * Whether the start of the application waits until the pipeline streams.
    *
    * @default 'background'

@@ -19,6 +19,10 @@ export interface ResolvedOptions {
   readonly types: TypesOption;
   readonly maxInflightBytes: number;
   readonly readPacing: boolean;
+  readonly maxCommandRetries: number;
+  readonly failover: boolean;
+  readonly leaderElection: boolean;
+  readonly onHalt: 'stay' | 'exit';
   readonly startup: 'background' | 'wait';
   readonly autoStart: boolean;
   readonly drainTimeout: number;
@@ -33,6 +37,10 @@ const KNOWN = new Set([
   'types',
   'maxInflightBytes',
   'readPacing',
+  'maxCommandRetries',
+  'failover',
+  'leaderElection',
+  'onHalt',
   'startup',
   'autoStart',
   'drainTimeout',
@@ -70,7 +78,11 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       16 * 1024 * 1024,
     ),
     readPacing: flag('readPacing', options.readPacing, true),
-    startup: startup(options.startup),
+    maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
+    failover: flag('failover', options.failover, false),
+    leaderElection: flag('leaderElection', options.leaderElection, false),
+    onHalt: oneOf('onHalt', options.onHalt, ['stay', 'exit']),
+    startup: oneOf('startup', options.startup, ['background', 'wait']),
     autoStart: flag('autoStart', options.autoStart, true),
     drainTimeout: milliseconds('drainTimeout', options.drainTimeout, 10_000),
     around: around(options.around),
@@ -153,10 +165,18 @@ function types(value: TypesOption | undefined): TypesOption {
   );
 }
 
-function startup(value: unknown): 'background' | 'wait' {
-  if (value === undefined) return 'background';
-  if (value === 'background' || value === 'wait') return value;
-  throw new ReplicantConfigError('startup', "must be 'background' or 'wait'.");
+/** One of a few words, the first of which is the default. */
+function oneOf<W extends string>(
+  option: string,
+  value: W | undefined,
+  words: readonly [W, ...W[]],
+): W {
+  if (value === undefined) return words[0];
+  if (words.includes(value)) return value;
+  throw new ReplicantConfigError(
+    option,
+    `must be ${words.map((word) => `'${word}'`).join(' or ')}.`,
+  );
 }
 
 function around(value: unknown): AroundDelivery | null {
@@ -176,6 +196,13 @@ function flag(option: string, value: unknown, fallback: boolean): boolean {
   if (value === undefined) return fallback;
   if (typeof value === 'boolean') return value;
   throw new ReplicantConfigError(option, 'must be true or false.');
+}
+
+function count(option: string, value: unknown, fallback: number): number {
+  if (value === undefined) return fallback;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
+    return value;
+  throw new ReplicantConfigError(option, 'must be 0 or a positive integer.');
 }
 
 function positiveInteger(

@@ -5,6 +5,7 @@
  * - `connecting`: on the way to the first stream
  * - `streaming`: transactions arrive
  * - `reconnecting`: the connection was lost or refused; it is tried again
+ * - `standby`: another process holds the slot; this one takes over when it is gone (option `leaderElection`)
  * - `draining`: asked to stop, the running delivery ends
  * - `stopped`: ended as asked
  * - `halted`: stands still until somebody acts; see {@link Pipeline.halt}
@@ -14,6 +15,7 @@ export type PipelineState =
   | 'connecting'
   | 'streaming'
   | 'reconnecting'
+  | 'standby'
   | 'draining'
   | 'stopped'
   | 'halted';
