@@ -7,7 +7,7 @@ export {
   ReplicantSink,
   type ReplicantSinkOptions,
 } from './decorators/replicant-sink.decorator.js';
-export type { SinkKind } from './engine/deliver/sink.js';
+export type { SinkKind } from './engine/model/sink-kind.js';
 export type {
   Change,
   Delete,

@@ -3,7 +3,7 @@ import {
   pipelineName,
   type PipelineName,
 } from '../pipelines/define-pipeline.js';
-import type { SinkKind } from '../engine/deliver/sink.js';
+import type { SinkKind } from '../engine/model/sink-kind.js';
 import { markSink } from '../sinks/sink.metadata.js';
 
 /** Settings of a sink class. */

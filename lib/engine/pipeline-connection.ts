@@ -79,6 +79,7 @@ export class PipelineConnection {
     this.positions = new Positions(
       plan.confirmedFlush,
       subject.sink.checkpoint.kind === 'keeper',
+      subject.sink.kind === 'appendLog',
     );
     this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
@@ -134,7 +135,8 @@ export class PipelineConnection {
       const plan = await runConnectChain(session.commands, {
         pipeline: subject.pipeline,
         options: subject.options,
-        checkpoint: subject.sink.checkpoint,
+        sink: subject.sink,
+        warning: (message) => subject.warning(message),
       });
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(accepted);

@@ -47,8 +47,8 @@ export class PipelineDelivery {
           ? this.#deliverWhole(work)
           : this.#deliverArriving(work),
       store: () => this.store(),
-      settled: (end) => {
-        positions.settle(end);
+      settled: (end, empty) => {
+        positions.settle(end, empty);
         subject.progressed();
       },
       failed: (error) => {

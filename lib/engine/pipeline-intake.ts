@@ -146,7 +146,11 @@ export class PipelineIntake {
         if (this.#closing) this.close();
         return;
       default:
-        return this.#ports.push({ kind: 'pass', end: assembled.endLsn });
+        return this.#ports.push({
+          kind: 'pass',
+          end: assembled.endLsn,
+          empty: assembled.kind === 'empty',
+        });
     }
   }
 

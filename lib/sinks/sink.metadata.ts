@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import type { SinkKind } from '../engine/deliver/sink.js';
+import type { SinkKind } from '../engine/model/sink-kind.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 
 // Symbol.for: a sink decorated by one copy of this package is found by another.

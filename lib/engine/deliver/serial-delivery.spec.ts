@@ -26,7 +26,7 @@ function work(end: bigint, bytes = 10): TransactionWork {
 const ALLOWANCE = 512;
 
 function pass(end: bigint): Work {
-  return { kind: 'pass', end };
+  return { kind: 'pass', end, empty: false };
 }
 
 /** A delivery whose sink waits to be told; everything it does is in the log. */

@@ -43,7 +43,12 @@ export type Work =
   | TransactionWork
   | ArrivingWork
   /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
-  | { readonly kind: 'pass'; readonly end: Lsn };
+  | {
+      readonly kind: 'pass';
+      readonly end: Lsn;
+      /** There never was anything to apply. */
+      readonly empty: boolean;
+    };
 
 /** What a delivery asks of its surroundings. */
 export interface DeliveryPorts {
@@ -51,8 +56,8 @@ export interface DeliveryPorts {
   deliver(work: TransactionWork | ArrivingWork): Promise<Lsn>;
   /** Stores positions that no transaction carries. */
   store(): Promise<void>;
-  /** The oldest work is durable, up to its end. */
-  settled(end: Lsn): void;
+  /** The oldest work is durable, up to its end; `empty` when there was nothing to make durable. */
+  settled(end: Lsn, empty: boolean): void;
   /** Nothing more is delivered. */
   failed(error: unknown): void;
 }
@@ -161,7 +166,7 @@ export class SerialDelivery {
   #settle(work: Work, end: Lsn): void {
     if (work.kind === 'arriving') this.#arrivals.delete(work.arrival);
     this.#bytes -= held(work);
-    this.ports.settled(end);
+    this.ports.settled(end, work.kind === 'pass' && work.empty);
   }
 }
 

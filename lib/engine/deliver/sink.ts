@@ -8,16 +8,9 @@ import type {
   SessionIdentity,
   SessionIdentityContext,
 } from '../model/session-identity.js';
+import type { SinkKind } from '../model/sink-kind.js';
 import type { SlotOriginContext } from '../model/slot-origin.js';
 import type { Transaction } from '../model/transaction.js';
-
-/**
- * What a sink is.
- *
- * - `mirror`: a copy that may be confirmed past its own checkpoint while nothing concerns it, so that WAL is released
- * - `appendLog`: a record of everything; never confirmed past its own checkpoint, and asked about the position of the slot
- */
-export type SinkKind = 'mirror' | 'appendLog';
 
 /**
  * What a pipeline delivers to. A promise that resolves says yes, or that its work is durable; results are typed

@@ -15,6 +15,8 @@ export interface CheckpointPosition {
   readonly commitLsn: Lsn | null;
   /** Boundary below which nothing is left to come. */
   readonly confirmedLsn: Lsn | null;
+  /** Of the server when they were stored; absent where none is stored. */
+  readonly timeline?: number;
 }
 
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };

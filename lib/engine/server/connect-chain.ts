@@ -1,13 +1,12 @@
 import type {
   CheckpointContext,
   CheckpointKeeper,
-  SinkCheckpoint,
 } from '../model/checkpoint.js';
-import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { ChainSubject } from './chain-subject.js';
 import {
   available,
   furthestOf,
@@ -17,18 +16,15 @@ import {
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
 import { refuseSelfFeeding, requirePublications } from './publications.js';
-import { probeServer } from './server-probe.js';
+import { probeServer, type ServerFacts } from './server-probe.js';
+import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
-import { createSlot, judgeSlot, readSlot } from './slot.js';
+import { locateSlot } from './slot-location.js';
+import { requireCommonHistory } from './timeline.js';
 
 const PLUGIN = 'pgoutput';
-
-/** What the chain works for. */
-export interface ChainSubject {
-  readonly pipeline: string;
-  readonly options: ResolvedOptions;
-  readonly checkpoint: SinkCheckpoint;
-}
+/** `server_version_num` of the first version that synchronizes slots. */
+const FIRST_WITH_FAILOVER = 170_000;
 
 /** What the chain found out: all that streaming needs. */
 export interface StreamPlan {
@@ -41,8 +37,9 @@ export interface StreamPlan {
 }
 
 /**
- * Everything between connecting and START_REPLICATION, on every connect anew: who is the server, how far is the sink,
- * do the publications exist, is the slot whole and where the checkpoint says. Creates the slot on a first start.
+ * Everything between connecting and START_REPLICATION, on every connect anew: who is the server, how far is the sink, is
+ * the one the history of the other, do the publications exist, is the slot whole and where the checkpoint says. Creates the
+ * slot on a first start.
  *
  * @throws {HaltError} for whatever would lose data
  */
@@ -50,17 +47,22 @@ export async function runConnectChain(
   session: CommandSession,
   subject: ChainSubject,
 ): Promise<StreamPlan> {
-  const { options, checkpoint } = subject;
+  const { options, sink } = subject;
   const identity = await identifySystem(session);
+  await approveIdentity(subject, identity);
   const context = contextOf(subject, identity);
-  const position = await readCheckpoint(checkpoint, context);
+  const position = await readCheckpoint(sink.checkpoint, context);
   const server = await probeServer(session);
+  requireFailoverSupport(options, server);
+  await requireCommonHistory(session, position, identity);
   await requireServerReached(session, position);
   await requirePublications(session, options.publications);
-  if (checkpoint.kind === 'keeper')
-    await refuseOwnTable(session, checkpoint.keeper, identity, options);
-  requireConsent(position, options);
-  const slot = await locateSlot(session, subject, identity, position);
+  if (sink.checkpoint.kind === 'keeper')
+    await refuseOwnTable(session, sink.checkpoint.keeper, identity, options);
+  requireConsent(position, subject);
+  const { database } = identity;
+  const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
+  const slot = await locateSlot(session, subject, context, place, position);
   return {
     context,
     walSenderTimeoutMs: server.walSenderTimeoutMs,
@@ -79,6 +81,17 @@ function contextOf(
     systemIdentifier: identity.systemIdentifier,
     timeline: identity.timeline,
   };
+}
+
+function requireFailoverSupport(
+  { failover }: ResolvedOptions,
+  { version }: ServerFacts,
+): void {
+  if (failover && version < FIRST_WITH_FAILOVER) {
+    throw new HaltError('config/failover_unsupported', {
+      detail: `the server's version is ${version}`,
+    });
+  }
 }
 
 /** A restored server is behind its consumer. Its end is read after the checkpoint, which may have moved since. */
@@ -114,100 +127,16 @@ async function refuseOwnTable(
 
 function requireConsent(
   position: CheckpointPosition,
-  options: ResolvedOptions,
+  { options, sink }: ChainSubject,
 ): void {
-  if (furthestOf(position) === null && !options.goForwardOnly) {
+  // A log has nothing to catch up with, and is asked where it begins.
+  if (options.goForwardOnly || sink.kind === 'appendLog') return;
+  if (furthestOf(position) === null) {
     throw new HaltError('config/go_forward_required', {
       detail:
         'the sink has no checkpoint, and rows that exist already would not be delivered',
     });
   }
-}
-
-interface LocatedSlot {
-  readonly confirmedFlush: Lsn;
-  readonly position: CheckpointPosition;
-}
-
-async function locateSlot(
-  session: CommandSession,
-  subject: ChainSubject,
-  identity: SessionIdentity,
-  position: CheckpointPosition,
-): Promise<LocatedSlot> {
-  const { slotName } = subject.options;
-  const verdict = judgeSlot(
-    await readSlot(session, slotName),
-    identity.database,
-    PLUGIN,
-  );
-  switch (verdict.kind) {
-    case 'halt':
-      throw new HaltError(verdict.code, { detail: verdict.detail });
-    case 'unfinished':
-      throw new ConnectionFault('another session is creating the slot');
-    case 'absent':
-      return beginSlot(session, subject, position);
-    case 'usable':
-      return resumeSlot(
-        subject,
-        contextOf(subject, identity),
-        verdict.confirmedFlush,
-        position,
-      );
-  }
-}
-
-async function beginSlot(
-  session: CommandSession,
-  { options, checkpoint }: ChainSubject,
-  position: CheckpointPosition,
-): Promise<LocatedSlot> {
-  const furthest = furthestOf(position);
-  if (furthest !== null) {
-    throw new HaltError('data_gap/slot_missing_with_checkpoint', {
-      detail: `the checkpoint is at ${formatLsn(furthest)}, but there is no slot ${options.slotName}`,
-    });
-  }
-  const consistentPoint = await createSlot(session, options.slotName, PLUGIN);
-  return adopt(checkpoint, consistentPoint);
-}
-
-async function resumeSlot(
-  { checkpoint }: ChainSubject,
-  context: CheckpointContext,
-  confirmedFlush: Lsn,
-  position: CheckpointPosition,
-): Promise<LocatedSlot> {
-  if (furthestOf(position) === null) return adopt(checkpoint, confirmedFlush);
-  if (checkpoint.kind === 'reader' || !isBehind(position, confirmedFlush))
-    return { confirmedFlush, position };
-  // An instance that streamed until a moment ago may have moved both since the checkpoint was read; it stores first.
-  const current = await readCheckpoint(checkpoint, context);
-  if (isBehind(current, confirmedFlush)) {
-    const stored = formatLsn(furthestOf(current) ?? 0n);
-    throw new HaltError('data_gap/slot_moved', {
-      detail: `the slot is at ${formatLsn(confirmedFlush)}, the last position that was stored is ${stored}`,
-    });
-  }
-  return { confirmedFlush, position: current };
-}
-
-function isBehind(position: CheckpointPosition, confirmedFlush: Lsn): boolean {
-  return confirmedFlush > (furthestOf(position) ?? 0n);
-}
-
-/** Stores where the slot begins, so that a later start can tell whether somebody moved or dropped it. */
-async function adopt(
-  checkpoint: SinkCheckpoint,
-  boundary: Lsn,
-): Promise<LocatedSlot> {
-  if (checkpoint.kind === 'keeper')
-    await available(checkpoint.keeper.confirm(boundary));
-  return {
-    confirmedFlush: boundary,
-    position: { commitLsn: null, confirmedLsn: boundary },
-  };
 }
 
 /**

@@ -4,6 +4,8 @@ import type { SessionIdentity } from '../model/session-identity.js';
 import type { CommandSession } from './session.js';
 
 const DECIMAL = /^\d{1,20}$/;
+const LARGEST_SYSTEM_IDENTIFIER = 2n ** 64n - 1n;
+const LARGEST_TIMELINE = 2 ** 32 - 1;
 
 /**
  * Asks the server, on the connection that will stream, who it is.
@@ -20,8 +22,11 @@ export async function identifySystem(
   const flushedLsn = parseLsn(row?.['xlogpos'] ?? '');
   const database = row?.['dbname'] ?? '';
   if (
+    rows.length !== 1 ||
     !DECIMAL.test(systemIdentifier) ||
+    BigInt(systemIdentifier) > LARGEST_SYSTEM_IDENTIFIER ||
     !DECIMAL.test(timeline) ||
+    Number(timeline) > LARGEST_TIMELINE ||
     flushedLsn === null ||
     database === ''
   ) {

@@ -51,15 +51,18 @@ describe('the probe of the server', () => {
   });
 
   it.each([
-    ['150000', '60000', 150_000, 60_000],
-    ['180004', '0', 180_004, 0],
+    ['150000', '60000', 'f', 150_000, 60_000, false],
+    ['180004', '0', 't', 180_004, 0, true],
   ])(
-    'takes version %s with a timeout of %s',
-    async (version, timeout, number, milliseconds) => {
-      const session = answering([{ version, wal_sender_timeout: timeout }]);
+    'takes version %s with a timeout of %s, in recovery %s',
+    async (version, timeout, recovery, number, milliseconds, inRecovery) => {
+      const session = answering([
+        { version, wal_sender_timeout: timeout, in_recovery: recovery },
+      ]);
       expect(await probeServer(session)).toEqual({
         version: number,
         walSenderTimeoutMs: milliseconds,
+        inRecovery,
       });
     },
   );

@@ -10,6 +10,8 @@ export interface ServerFacts {
   readonly version: number;
   /** `wal_sender_timeout` of this session in milliseconds; 0 when it is off. */
   readonly walSenderTimeoutMs: number;
+  /** A standby that is not promoted. */
+  readonly inRecovery: boolean;
 }
 
 /**
@@ -22,6 +24,7 @@ export async function probeServer(
 ): Promise<ServerFacts> {
   const rows = await session.query(
     "select pg_catalog.current_setting('server_version_num') as version," +
+      ' pg_catalog.pg_is_in_recovery() as in_recovery,' +
       " (select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout') as wal_sender_timeout",
   );
   const version = Number(rows[0]?.['version'] ?? Number.NaN);
@@ -38,5 +41,6 @@ export async function probeServer(
     walSenderTimeoutMs: Number.isNaN(timeout)
       ? DEFAULT_WAL_SENDER_TIMEOUT_MS
       : timeout,
+    inRecovery: rows[0]?.['in_recovery'] === 't',
   };
 }

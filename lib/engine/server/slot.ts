@@ -14,6 +14,10 @@ export interface SlotRow {
   readonly plugin?: string | null;
   readonly database?: string | null;
   readonly temporary?: boolean;
+  readonly active?: boolean;
+  readonly two_phase?: boolean;
+  readonly failover?: boolean;
+  readonly synced?: boolean;
   readonly confirmed_flush_lsn?: string | null;
   readonly wal_status?: string | null;
   readonly conflicting?: boolean | null;
@@ -23,9 +27,18 @@ export interface SlotRow {
 /** What a slot is good for. */
 export type SlotVerdict =
   | { readonly kind: 'absent' }
-  | { readonly kind: 'usable'; readonly confirmedFlush: Lsn }
+  | {
+      readonly kind: 'usable';
+      readonly confirmedFlush: Lsn;
+      /** Not synchronized to standbys, and nobody uses it: that can be changed. */
+      readonly failoverLacking: boolean;
+    }
   /** Another session still creates it. */
   | { readonly kind: 'unfinished' }
+  /** Nobody creates it, and it has no position. */
+  | { readonly kind: 'unplaced' }
+  /** The copy of a primary's slot, on a standby that is not promoted. */
+  | { readonly kind: 'unpromoted' }
   | { readonly kind: 'halt'; readonly code: HaltCode; readonly detail: string };
 
 /** Reads the slot's row as JSON, so that one query serves every version of the view. */
@@ -48,14 +61,20 @@ function isSlotRow(value: unknown): value is SlotRow {
   return typeof value === 'object' && value !== null && 'slot_type' in value;
 }
 
+/** What a slot has to fit. */
+export interface SlotPlace {
+  readonly database: string;
+  readonly plugin: string;
+  /** The server is a standby that is not promoted. */
+  readonly inRecovery: boolean;
+}
+
 /** Decides, without I/O, what a slot is good for in this database with this output plugin. */
-export function judgeSlot(
-  row: SlotRow | null,
-  database: string,
-  plugin: string,
-): SlotVerdict {
+export function judgeSlot(row: SlotRow | null, place: SlotPlace): SlotVerdict {
   if (row === null) return { kind: 'absent' };
-  const misfit = findMisfit(row, database, plugin);
+  // First, because such a copy is temporary at times. After the promotion the column says nothing any more.
+  if (row.synced === true && place.inRecovery) return { kind: 'unpromoted' };
+  const misfit = findMisfit(row, place);
   if (misfit !== null)
     return { kind: 'halt', code: 'slot/not_usable', detail: misfit };
   const invalidation = findInvalidation(row);
@@ -67,20 +86,24 @@ export function judgeSlot(
     };
   }
   const confirmedFlush = parseLsn(row.confirmed_flush_lsn ?? '');
-  return confirmedFlush === null
-    ? { kind: 'unfinished' }
-    : { kind: 'usable', confirmedFlush };
+  if (confirmedFlush === null)
+    return { kind: row.active === true ? 'unfinished' : 'unplaced' };
+  return {
+    kind: 'usable',
+    confirmedFlush,
+    failoverLacking: row.failover === false && row.active === false,
+  };
 }
 
 function findMisfit(
   row: SlotRow,
-  database: string,
-  plugin: string,
+  { database, plugin }: SlotPlace,
 ): string | null {
   if (row.slot_type !== 'logical') return 'the slot is not logical';
   if (row.database !== database) return 'the slot belongs to another database';
   if (row.plugin !== plugin) return 'the slot uses another output plugin';
   if (row.temporary === true) return 'the slot is temporary';
+  if (row.two_phase === true) return 'the slot decodes prepared transactions';
   return null;
 }
 
@@ -104,20 +127,37 @@ function findInvalidation(row: SlotRow): HaltCode | null {
 /**
  * Creates a durable slot without a snapshot and returns its consistent point: the boundary from which on it streams.
  *
+ * @param failover - whether it is synchronized to standbys, which PostgreSQL 17 knows
  * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-CREATE-REPLICATION-SLOT | CREATE_REPLICATION_SLOT}
  */
 export async function createSlot(
   session: CommandSession,
   slotName: string,
   plugin: string,
+  failover: boolean,
 ): Promise<Lsn> {
+  const options = `SNAPSHOT 'nothing'${failover ? ', FAILOVER true' : ''}`;
   const rows = await session.queryPatiently(
-    `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (SNAPSHOT 'nothing')`,
+    `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (${options})`,
   );
   const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');
   if (consistentPoint === null)
     throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
   return consistentPoint;
+}
+
+/**
+ * Has a slot synchronized to standbys from now on.
+ *
+ * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-ALTER-REPLICATION-SLOT | ALTER_REPLICATION_SLOT}
+ */
+export async function enableFailover(
+  session: CommandSession,
+  slotName: string,
+): Promise<void> {
+  await session.query(
+    `ALTER_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} (FAILOVER true)`,
+  );
 }
 
 /** Drops a slot that nobody streams from. */

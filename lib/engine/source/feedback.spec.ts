@@ -20,8 +20,12 @@ class Stage {
   readonly feedback: Feedback;
   readonly #began = performance.now();
 
-  constructor(keepsPositions = false, walSenderTimeoutMs = 4_000) {
-    this.positions = new Positions(100n, keepsPositions);
+  constructor(
+    keepsPositions = false,
+    walSenderTimeoutMs = 4_000,
+    recordsOnly = false,
+  ) {
+    this.positions = new Positions(100n, keepsPositions, recordsOnly);
     this.feedback = new Feedback({
       positions: this.positions,
       walSenderTimeoutMs,
@@ -72,6 +76,24 @@ describe('Feedback', () => {
     expect(stage.times).toEqual([1_000, 2_000, 3_000]);
     expect(stage.sent.every(({ flush }) => flush === 100n)).toBe(true);
     expect(stage.sent.every(({ write }) => write === 500n)).toBe(true);
+  });
+
+  it('says nothing of the flushed position of a log again while the rest concerns nobody, so that a shutdown does not wait for it', async () => {
+    const stage = new Stage(false, 4_000, true);
+    stage.positions.keepalive(500n);
+    await stage.hearFor(2_000);
+    expect(stage.sent.map(({ flush }) => flush)).toEqual([0n, 0n]);
+    stage.positions.begin();
+    await stage.hearFor(1_000);
+    expect(stage.sent.at(-1)).toMatchObject({ write: 500n, flush: 100n });
+    stage.positions.complete(600n);
+    stage.positions.settle(600n);
+    stage.positions.keepalive(700n);
+    stage.feedback.moved();
+    await stage.hearFor(500);
+    expect(stage.sent.at(-1)).toMatchObject({ write: 700n, flush: 600n });
+    await stage.hearFor(1_500);
+    expect(stage.sent.at(-1)).toMatchObject({ write: 700n, flush: 0n });
   });
 
   it('goes on while reading is paused (C02)', async () => {

@@ -167,10 +167,18 @@ export class Feedback {
   }
 
   #send(now: number, askReply: boolean): void {
-    const { status } = this.#ports.positions;
+    const { status, withheld } = this.#ports.positions;
+    const told = status.flush === this.#sentFlush;
     this.#sentAt = now;
     this.#sentFlush = status.flush;
     this.#replyAsked = false;
-    this.#ports.send(writeStatus(status, Date.now(), askReply));
+    this.#ports.send(
+      writeStatus(
+        // A server that shuts down waits until the flushed position, or without one the written one, reaches its end.
+        withheld && told ? { ...status, flush: 0n, apply: 0n } : status,
+        Date.now(),
+        askReply,
+      ),
+    );
   }
 }

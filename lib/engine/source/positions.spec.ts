@@ -87,6 +87,57 @@ describe('Positions', () => {
   });
 });
 
+describe('Positions of a log', () => {
+  it.each([false, true])(
+    'confirm the ends of transactions and nothing that concerns nobody (checkpoint stores positions: %s)',
+    (keeps) => {
+      const positions = new Positions(100n, keeps, true);
+      positions.keepalive(200n);
+      expect([positions.received, positions.durable]).toEqual([200n, 200n]);
+      expect([positions.flush, positions.storable]).toEqual([100n, null]);
+      positions.begin();
+      positions.complete(220n);
+      positions.settle(220n, true);
+      expect([positions.flush, positions.storable]).toEqual([100n, null]);
+      positions.begin();
+      positions.complete(250n);
+      positions.settle(250n);
+      positions.keepalive(300n);
+      if (keeps) {
+        expect([positions.flush, positions.storable]).toEqual([100n, 250n]);
+        positions.store(250n);
+      }
+      expect([positions.flush, positions.storable]).toEqual([250n, null]);
+      expect(positions.durable).toBe(300n);
+    },
+  );
+
+  it('are withheld only while the sink has everything', () => {
+    const positions = new Positions(100n, true, true);
+    expect(positions.withheld).toBe(false);
+    positions.keepalive(200n);
+    expect(positions.withheld).toBe(true);
+    positions.begin();
+    expect(positions.withheld).toBe(false);
+    positions.complete(250n);
+    expect(positions.withheld).toBe(false);
+    positions.settle(250n);
+    // Not before its end is stored and confirmed.
+    expect(positions.withheld).toBe(false);
+    positions.store(250n);
+    expect(positions.withheld).toBe(false);
+    positions.keepalive(300n);
+    expect(positions.withheld).toBe(true);
+  });
+
+  it('are never withheld from the server of a mirror', () => {
+    const positions = new Positions(100n, true);
+    positions.keepalive(200n);
+    positions.store(150n);
+    expect(positions.withheld).toBe(false);
+  });
+});
+
 type Step =
   | { readonly kind: 'transaction'; readonly size: number }
   | { readonly kind: 'keepalive'; readonly ahead: number }

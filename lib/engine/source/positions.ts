@@ -7,12 +7,14 @@ import type { Status } from './wire.js';
  * - *received*: the server has sent this much
  * - *delivered*: the sink was handed everything up to here
  * - *durable*: the work of every transaction up to here is durable, with no gap
+ * - *recorded*: the end of the last transaction that the sink has made durable
  * - *stored*: a position this high is kept with the checkpoint, and only up to it may the server forget
  */
 export class Positions {
   #received: Lsn;
   #delivered: Lsn;
   #durable: Lsn;
+  #recorded: Lsn;
   #stored: Lsn;
   /** Where the server said it is; everything below was sent before it said so. */
   #announced: Lsn = 0n;
@@ -24,14 +26,17 @@ export class Positions {
   /**
    * @param confirmedFlush position of the slot, as read at connect
    * @param keepsPositions whether the checkpoint stores positions, and nothing may be confirmed before
+   * @param recordsOnly whether the ends of transactions are confirmed, and nothing that concerns nobody
    */
   constructor(
     confirmedFlush: Lsn,
     private readonly keepsPositions: boolean,
+    private readonly recordsOnly = false,
   ) {
     this.#received = confirmedFlush;
     this.#delivered = confirmedFlush;
     this.#durable = confirmedFlush;
+    this.#recorded = confirmedFlush;
     this.#stored = confirmedFlush;
   }
 
@@ -49,8 +54,9 @@ export class Positions {
 
   /** What the server may forget. */
   get flush(): Lsn {
-    if (!this.keepsPositions) return this.#durable;
-    return this.#durable < this.#stored ? this.#durable : this.#stored;
+    const confirmable = this.#confirmable;
+    if (!this.keepsPositions) return confirmable;
+    return confirmable < this.#stored ? confirmable : this.#stored;
   }
 
   get status(): Status {
@@ -62,10 +68,21 @@ export class Positions {
     return !this.#open && this.#undelivered === 0;
   }
 
-  /** A position that is durable and not stored yet; `null` when there is none. */
+  /** The sink has all that was received, and yet not all is confirmed: the rest concerns nobody, and no transaction carries it. */
+  get withheld(): boolean {
+    return (
+      this.recordsOnly &&
+      this.idle &&
+      this.storable === null &&
+      this.flush < this.#received
+    );
+  }
+
+  /** A position that may be confirmed and is not stored yet; `null` when there is none. */
   get storable(): Lsn | null {
-    return this.keepsPositions && this.#durable > this.#stored
-      ? this.#durable
+    const confirmable = this.#confirmable;
+    return this.keepsPositions && confirmable > this.#stored
+      ? confirmable
       : null;
   }
 
@@ -90,9 +107,14 @@ export class Positions {
     this.#delivered = higher(this.#delivered, commitEnd);
   }
 
-  /** The oldest undelivered transaction is durable. */
-  settle(commitEnd: Lsn): void {
+  /**
+   * The oldest undelivered transaction is durable.
+   *
+   * @param empty - there was nothing in it
+   */
+  settle(commitEnd: Lsn, empty = false): void {
     this.#undelivered -= 1;
+    if (!empty) this.#recorded = higher(this.#recorded, commitEnd);
     this.#delivered = higher(this.#delivered, commitEnd);
     this.#durable = higher(this.#durable, commitEnd);
     this.#catchUp();
@@ -108,6 +130,10 @@ export class Positions {
     this.#received = higher(this.#received, walEnd);
     this.#announced = higher(this.#announced, walEnd);
     this.#catchUp();
+  }
+
+  get #confirmable(): Lsn {
+    return this.recordsOnly ? this.#recorded : this.#durable;
   }
 
   /** A server that has told its position does not repeat it soon, so one that came too early counts later. */

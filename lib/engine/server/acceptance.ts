@@ -1,0 +1,25 @@
+import { answerOf } from '../model/answer.js';
+import { errorClass } from '../model/error-class.js';
+import { HaltError, type HaltCode } from '../model/halt.js';
+
+/**
+ * Asks a method of the sink. Only a promise that resolves lets the chain go on.
+ *
+ * @param method - its decorator and what it was asked about: names and positions, never a value
+ * @throws {HaltError} with this code, and the error of the sink
+ */
+export async function requireAcceptance(
+  code: HaltCode,
+  method: string,
+  ask: () => unknown,
+): Promise<void> {
+  const answer = await answerOf(ask);
+  if (answer.kind === 'no_promise')
+    throw new HaltError(code, { detail: `${method} returned no promise` });
+  if (answer.kind === 'rejected') {
+    throw new HaltError(code, {
+      detail: `${method} rejected with ${errorClass(answer.error)}`,
+      sinkError: answer.error,
+    });
+  }
+}

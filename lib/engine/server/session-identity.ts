@@ -1,0 +1,26 @@
+import type { SessionIdentity } from '../model/session-identity.js';
+import { requireAcceptance } from './acceptance.js';
+import type { ChainSubject } from './chain-subject.js';
+
+/**
+ * Asks the sink whether this is its server, before anything else is read or created.
+ *
+ * @throws {HaltError} `session_identity/rejected`
+ */
+export async function approveIdentity(
+  { pipeline, options, sink }: ChainSubject,
+  identity: SessionIdentity,
+): Promise<void> {
+  const { sessionIdentity } = sink;
+  if (sessionIdentity === undefined) return;
+  await requireAcceptance(
+    'session_identity/rejected',
+    `@OnSessionIdentity() of ${sink.name}`,
+    () =>
+      sessionIdentity(identity, {
+        pipeline,
+        slotName: options.slotName,
+        publications: options.publications,
+      }),
+  );
+}

@@ -1,0 +1,169 @@
+import type { CheckpointContext } from '../model/checkpoint.js';
+import { ConnectionFault } from '../model/connection-fault.js';
+import { HaltError } from '../model/halt.js';
+import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { ChainSubject, ConsultedSink } from './chain-subject.js';
+import {
+  available,
+  furthestOf,
+  readCheckpoint,
+  type CheckpointPosition,
+} from './checkpoint-reading.js';
+import type { CommandSession } from './session.js';
+import { approveOrigin } from './slot-origin.js';
+import {
+  createSlot,
+  enableFailover,
+  judgeSlot,
+  readSlot,
+  type SlotPlace,
+  type SlotVerdict,
+} from './slot.js';
+
+/** Where the stream begins. */
+export interface LocatedSlot {
+  readonly confirmedFlush: Lsn;
+  readonly position: CheckpointPosition;
+}
+
+type UsableSlot = Extract<SlotVerdict, { kind: 'usable' }>;
+
+/**
+ * Finds the slot, or creates it where nothing was ever delivered, and decides whether it goes with the checkpoint.
+ *
+ * @throws {HaltError} when it does not, or cannot be used
+ * @throws {ConnectionFault} when it is not ready yet
+ */
+export async function locateSlot(
+  session: CommandSession,
+  subject: ChainSubject,
+  context: CheckpointContext,
+  place: SlotPlace,
+  position: CheckpointPosition,
+): Promise<LocatedSlot> {
+  const row = await readSlot(session, context.slotName);
+  const verdict = judgeSlot(row, place);
+  switch (verdict.kind) {
+    case 'halt':
+      throw new HaltError(verdict.code, { detail: verdict.detail });
+    case 'unfinished':
+      throw new ConnectionFault('another session is creating the slot');
+    case 'unplaced':
+      throw withoutPosition(subject.sink);
+    case 'unpromoted':
+      throw beforePromotion(subject);
+    case 'absent':
+      return beginSlot(session, subject, place.plugin, position);
+    case 'usable':
+      return resumeSlot(session, subject, context, verdict, position);
+  }
+}
+
+/** Never takes 0 for a position that cannot be read. */
+function withoutPosition({ slotOrigin }: ConsultedSink): HaltError {
+  return new HaltError(
+    slotOrigin === undefined
+      ? 'slot/not_usable'
+      : 'slot_origin/slot_origin_unavailable',
+    { detail: 'the server tells no position of the slot' },
+  );
+}
+
+function beforePromotion({ options }: ChainSubject): Error {
+  const detail =
+    'the slot is a synchronized copy on a standby that is not promoted';
+  return options.leaderElection
+    ? new ConnectionFault(detail)
+    : new HaltError('slot_synced_unpromoted', { detail });
+}
+
+async function beginSlot(
+  session: CommandSession,
+  subject: ChainSubject,
+  plugin: string,
+  position: CheckpointPosition,
+): Promise<LocatedSlot> {
+  const { slotName, failover } = subject.options;
+  const furthest = furthestOf(position);
+  if (furthest !== null) {
+    throw new HaltError('data_gap/slot_missing_with_checkpoint', {
+      detail: `the checkpoint is at ${formatLsn(furthest)}, but there is no slot ${slotName}`,
+    });
+  }
+  const consistentPoint = await createSlot(session, slotName, plugin, failover);
+  await approveOrigin(subject, consistentPoint, false);
+  return adopt(subject.sink, consistentPoint);
+}
+
+async function resumeSlot(
+  session: CommandSession,
+  subject: ChainSubject,
+  context: CheckpointContext,
+  slot: UsableSlot,
+  position: CheckpointPosition,
+): Promise<LocatedSlot> {
+  const { confirmedFlush } = slot;
+  const current = await refuseMoved(
+    subject.sink,
+    context,
+    confirmedFlush,
+    position,
+  );
+  const furthest = furthestOf(current);
+  const begins = furthest === null || confirmedFlush > furthest;
+  await approveOrigin(subject, begins ? confirmedFlush : furthest, true);
+  if (subject.options.failover && slot.failoverLacking) {
+    await enableFailover(session, context.slotName);
+    subject.warning(
+      `the slot ${context.slotName} lacked the property failover, which is set now`,
+    );
+  }
+  // What a sink reads by itself lies below the slot as soon as it has confirmed the end of a transaction.
+  const keeps = subject.sink.checkpoint.kind === 'keeper';
+  return furthest === null || (keeps && begins)
+    ? adopt(subject.sink, confirmedFlush)
+    : { confirmedFlush, position: current };
+}
+
+/**
+ * Compares the slot with the checkpoint, and returns the checkpoint as it is now. A sink that keeps no positions cannot be
+ * held against the slot; a log decides by itself about a slot that was moved, when it is asked about its position.
+ */
+async function refuseMoved(
+  sink: ConsultedSink,
+  context: CheckpointContext,
+  confirmedFlush: Lsn,
+  position: CheckpointPosition,
+): Promise<CheckpointPosition> {
+  if (furthestOf(position) === null || sink.checkpoint.kind === 'reader')
+    return position;
+  if (!isBehind(position, confirmedFlush)) return position;
+  // An instance that streamed until a moment ago may have moved both since the checkpoint was read; it stores first.
+  const current = await readCheckpoint(sink.checkpoint, context);
+  if (!isBehind(current, confirmedFlush) || decidesItself(sink)) return current;
+  const stored = formatLsn(furthestOf(current) ?? 0n);
+  throw new HaltError('data_gap/slot_moved', {
+    detail: `the slot is at ${formatLsn(confirmedFlush)}, the last position that was stored is ${stored}`,
+  });
+}
+
+function decidesItself({ kind, slotOrigin }: ConsultedSink): boolean {
+  return kind === 'appendLog' && slotOrigin !== undefined;
+}
+
+function isBehind(position: CheckpointPosition, confirmedFlush: Lsn): boolean {
+  return confirmedFlush > (furthestOf(position) ?? 0n);
+}
+
+/** Stores where the slot begins, so that a later start can tell whether somebody moved or dropped it. */
+async function adopt(
+  { checkpoint }: ConsultedSink,
+  boundary: Lsn,
+): Promise<LocatedSlot> {
+  if (checkpoint.kind === 'keeper')
+    await available(checkpoint.keeper.confirm(boundary));
+  return {
+    confirmedFlush: boundary,
+    position: { commitLsn: null, confirmedLsn: boundary },
+  };
+}

@@ -1,0 +1,24 @@
+import { formatLsn, type Lsn } from '../model/lsn.js';
+import { requireAcceptance } from './acceptance.js';
+import type { ChainSubject } from './chain-subject.js';
+
+/**
+ * Asks the sink whether the stream may begin here. To be called before anything about the position is stored.
+ *
+ * @param reused - the slot was there already
+ * @throws {HaltError} `slot_origin/slot_origin_rejected`
+ */
+export async function approveOrigin(
+  { pipeline, options, sink }: ChainSubject,
+  origin: Lsn,
+  reused: boolean,
+): Promise<void> {
+  const { slotOrigin } = sink;
+  if (slotOrigin === undefined) return;
+  const { slotName } = options;
+  await requireAcceptance(
+    'slot_origin/slot_origin_rejected',
+    `@OnSlotOrigin() of ${sink.name}, asked about ${formatLsn(origin)},`,
+    () => slotOrigin(origin, { pipeline, slotName, reused }),
+  );
+}
