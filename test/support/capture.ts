@@ -19,6 +19,8 @@ export interface CaptureOptions extends Partial<PipelineOptions> {
   readonly apply?: Apply;
   /** Replaces the checkpoint table. */
   readonly checkpoint?: SinkCheckpoint;
+  /** What else the sink is and is asked. */
+  readonly sink?: Partial<Sink>;
 }
 
 /** A pipeline of the engine with a sink that keeps what it is given. */
@@ -36,7 +38,7 @@ export function capture(
   source: TestDatabase,
   options: CaptureOptions,
 ): Capture {
-  const { target, apply, checkpoint, ...pipelineOptions } = options;
+  const { target, apply, checkpoint, sink: more, ...pipelineOptions } = options;
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
@@ -64,6 +66,7 @@ export function capture(
       }
       applied.push(transaction);
     },
+    ...more,
   };
   pipeline.attach(sink);
   onTestFinished(() => pipeline.stop());

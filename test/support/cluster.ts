@@ -7,7 +7,7 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -31,24 +31,26 @@ export const SUPERUSER = 'postgres';
 
 /** The files of one server, in a temporary folder that goes at the latest when this process ends. */
 export class Cluster {
-  readonly password = randomBytes(12).toString('hex');
-
   private constructor(
     /** Also the folder of the Unix socket. */
     readonly folder: string,
     /** User that the server runs as. */
     readonly user: ServerUser,
+    /** Of the superuser. */
+    readonly password: string,
     private readonly guard: ChildProcess,
   ) {}
 
   /** Creates the folder and watches over it. */
-  static async create(): Promise<Cluster> {
+  static async create(
+    password = randomBytes(12).toString('hex'),
+  ): Promise<Cluster> {
     const user = serverUser();
     const folder = await mkdtemp(
       path.join(await realpath(tmpdir()), 'replicant-'),
     );
     own(folder, user);
-    return new Cluster(folder, user, watchOver(folder));
+    return new Cluster(folder, user, password, watchOver(folder));
   }
 
   get dataFolder(): string {
@@ -87,6 +89,17 @@ export class Cluster {
       },
     );
     await rm(passwordFile);
+    return binaries;
+  }
+
+  /** Copies the data of a server that is down, without its slots, for a standby. */
+  async copyOf(original: Cluster): Promise<Binaries> {
+    const binaries = await findBinaries(this.user, this.folder);
+    await run('cp', ['-a', original.dataFolder, this.dataFolder]);
+    const slots = path.join(this.dataFolder, 'pg_replslot');
+    for (const name of await readdir(slots))
+      await rm(path.join(slots, name), { recursive: true });
+    this.#write(path.join(this.dataFolder, 'standby.signal'), '');
     return binaries;
   }
 

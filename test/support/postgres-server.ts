@@ -84,6 +84,25 @@ export class PostgresServer {
     }
   }
 
+  /** Creates a server from the data of one that is down, and starts it as its standby. */
+  static async startStandby(
+    primary: PostgresServer,
+    settings: ServerSettings,
+  ): Promise<PostgresServer> {
+    const cluster = await Cluster.create(primary.cluster.password);
+    try {
+      const binaries = await cluster.copyOf(primary.cluster);
+      cluster.configure({ ...systemSettings(cluster), ...settings });
+      const server = new PostgresServer(cluster, binaries, null);
+      server.#port = await freePort();
+      await server.#boot({ portMayChange: true });
+      return server;
+    } catch (error) {
+      await cluster.remove();
+      throw error;
+    }
+  }
+
   get connection(): ServerConnection {
     const { password } = this.cluster;
     return { host: HOST, port: this.#port, user: SUPERUSER, password };
@@ -152,6 +171,11 @@ export class PostgresServer {
       child.kill(STOP_SIGNALS[mode]);
     }
     await this.#exitOf(child, timeout);
+  }
+
+  /** Adds to postgresql.conf; for the next start. */
+  configure(settings: ServerSettings): void {
+    this.cluster.configure(settings);
   }
 
   /** Starts it again: same data, same port. */

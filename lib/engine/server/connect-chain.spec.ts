@@ -87,14 +87,14 @@ interface Stage {
   readonly server: StubServer;
   readonly keeper: StubKeeper;
   readonly warnings: string[];
-  run(
+  readonly run: (
     sink?: Partial<ConsultedSink>,
     options?: Partial<PipelineOptions>,
-  ): Promise<StreamPlan>;
-  halt(
+  ) => Promise<StreamPlan>;
+  readonly halt: (
     sink?: Partial<ConsultedSink>,
     options?: Partial<PipelineOptions>,
-  ): Promise<Halt>;
+  ) => Promise<Halt>;
 }
 
 function stage(row: StoredCheckpoint | null = null): Stage {
