@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HaltCode } from '../lib/engine/model/halt.js';
+import type { HaltCode } from '../lib/engine/model/halts.js';
 import { capture, inserted, type Capture } from './support/capture.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
 import { confirmedUpTo, readSlot } from './support/logical-slot.js';

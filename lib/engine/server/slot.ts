@@ -1,4 +1,4 @@
-import type { HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import { parseLsn, type Lsn } from '../model/lsn.js';
 import { quoteIdentifier, quoteLiteral } from './identifiers.js';
 import type { CommandSession } from './session.js';
