@@ -6,6 +6,7 @@ import {
   containParser,
   destroySocket,
   liftReadTimeout,
+  readAsText,
   rawConnection,
 } from '../lib/engine/server/pg-internals.js';
 import {
@@ -243,5 +244,25 @@ describe('what logical replication needs of pg', () => {
     onTestFinished(() => lifted.end());
     await lifted.connect();
     await lifted.query('select pg_sleep(0.4)');
+  });
+
+  it('reads rows as text once it is told so, though its settings say binary', async () => {
+    const source = await suite.database();
+    const answers = [];
+    for (const prepare of [() => {}, readAsText]) {
+      const client = new pg.Client({
+        ...source.connection,
+        types: { getTypeParser: () => String },
+        ...{ binary: true },
+      });
+      prepare(client);
+      await client.connect();
+      answers.push(await client.query('select $1::int4 as n', [65]));
+      await client.end();
+    }
+    expect(answers.map(({ rows }) => rows)).toEqual([
+      [{ n: '\0\0\0A' }],
+      [{ n: '65' }],
+    ]);
   });
 });
