@@ -250,11 +250,12 @@ describe('what logical replication needs of pg', () => {
     const source = await suite.database();
     const answers: unknown[] = [];
     for (const prepare of [() => {}, readAsText]) {
-      const client = new pg.Client({
+      const settings = {
         ...source.connection,
         types: { getTypeParser: () => String },
-        ...{ binary: true },
-      });
+        binary: true,
+      };
+      const client = new pg.Client(settings);
       prepare(client);
       await client.connect();
       const { rows } = await client.query<object>('select $1::int4 as n', [65]);
