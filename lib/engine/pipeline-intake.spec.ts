@@ -70,14 +70,14 @@ function intake() {
         },
         { oid: '16384', kind: 'other', inner: '0', delimiter: ',' },
       ]),
-    begin: () =>
+    begin: (skipThrough: bigint | null = null) =>
       subject.begin(
         new Assembler({
           pipeline: 'p',
           slotName: 's',
           maxTransactionBytes: 10_000,
           maxMessageBytes: 1000,
-          skipThrough: null,
+          skipThrough,
           drained: () => {},
         }),
       ),
@@ -85,8 +85,8 @@ function intake() {
 }
 
 /** Gives all frames out of one buffer, which is overwritten as soon as they were taken. */
-function feed(subject: PipelineIntake): void {
-  const frames = FRAMES.map((payload) => {
+function feed(subject: PipelineIntake, payloads = FRAMES): void {
+  const frames = payloads.map((payload) => {
     const header = Buffer.alloc(XLOG_DATA_HEADER);
     header.write('w');
     return Buffer.concat([header, payload]);
@@ -121,4 +121,17 @@ describe('the intake', () => {
       transaction: { changes: RECORDS.map((record) => ({ record })) },
     });
   });
+
+  it.each([
+    [null, true],
+    [10n, false],
+  ])(
+    'tells a transaction without anything from one at or below the watermark %s',
+    async (skipThrough, empty) => {
+      const { subject, begin, transaction } = intake();
+      begin(skipThrough);
+      feed(subject, [beginFrame(10n), commitFrame(10n, 20n)]);
+      expect(await transaction).toEqual({ kind: 'pass', end: 20n, empty });
+    },
+  );
 });
