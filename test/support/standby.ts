@@ -75,7 +75,12 @@ export class PrimaryAndStandby {
           'select from pg_replication_slots where slot_name = $1 and synced and not temporary',
           [slotName],
         );
-        return copies.length === 1;
+        // Until the primary knows what the copy needs, it may remove rows of its catalog, and the copy is invalidated.
+        const held = await this.primary.query(
+          'select from pg_replication_slots where slot_name = $1 and catalog_xmin is not null',
+          [PHYSICAL_SLOT],
+        );
+        return copies.length === 1 && held.length === 1;
       },
       { timeout: 40_000, message: 'the slot to be synchronized' },
     );
