@@ -1,6 +1,7 @@
 import { answerOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
-import { HaltError, type HaltCode } from '../model/halt.js';
+import { HaltError } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 
 /**
  * Asks a method of the sink. Only a promise that resolves lets the chain go on.

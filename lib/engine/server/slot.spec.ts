@@ -120,6 +120,6 @@ describe('judgeSlot', () => {
       conflicting: true,
       invalidation_reason: reason,
     };
-    expect(judgeSlot(row, 'shop', 'pgoutput')).toMatchObject({ code });
+    expect(judgeSlot(row, PLACE)).toMatchObject({ code });
   });
 });
