@@ -36,8 +36,10 @@ function log({ source, target }: SourceAndTarget): Log {
       async slotOrigin(origin, { reused }) {
         asked.push([origin, reused]);
         const stored = await capturing.checkpoints.load();
-        const end = stored?.confirmedLsn ?? null;
-        if (end !== null && origin > end) throw new Error('a gap');
+        if (stored === null) return;
+        const { commitLsn, confirmedLsn } = stored;
+        if (origin > (commitLsn ?? 0n) && origin > (confirmedLsn ?? 0n))
+          throw new Error('a gap');
       },
     },
   });
