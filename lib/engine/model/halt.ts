@@ -13,6 +13,8 @@ export const HALTS = {
     'Point the connection at the server that the sink is bound to, or change what its @OnSessionIdentity() method accepts.',
   'publication/missing':
     'Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, load the sink anew from the source and remove its checkpoint.',
+  'publication/column_lists':
+    'Give the table the same column list in all of them: alter publication … set table … (…), or leave it out of all but one.',
   'preflight/self_feeding':
     'Leave the checkpoint table out of the publication: publish the tables by name instead.',
   'preflight/wal_level':

@@ -1,8 +1,4 @@
-import type {
-  CheckpointContext,
-  CheckpointKeeper,
-  SinkCheckpoint,
-} from '../model/checkpoint.js';
+import type { CheckpointContext, SinkCheckpoint } from '../model/checkpoint.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
@@ -14,9 +10,11 @@ import {
   readCheckpoint,
   type CheckpointPosition,
 } from './checkpoint-reading.js';
+import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
-import { refuseSelfFeeding, requirePublications } from './publications.js';
+import { refuseFeedback } from './preflight.js';
+import { requirePublications } from './publications.js';
 import { probeServer } from './server-probe.js';
 import type { CommandSession } from './session.js';
 import { createSlot, judgeSlot, readSlot } from './slot.js';
@@ -57,8 +55,8 @@ export async function runConnectChain(
   const server = await probeServer(session);
   await requireServerReached(session, position);
   await requirePublications(session, options.publications);
-  if (checkpoint.kind === 'keeper')
-    await refuseOwnTable(session, checkpoint.keeper, identity, options);
+  await requireAgreeingColumnLists(session, options.publications);
+  await refuseFeedback(session, checkpoint, identity, options.publications);
   requireConsent(position, options);
   const slot = await locateSlot(session, subject, identity, position);
   return {
@@ -93,22 +91,6 @@ async function requireServerReached(
     throw new HaltError('data_gap/checkpoint_ahead_of_server', {
       detail: `the checkpoint is at ${formatLsn(furthest)}, the server's WAL ends at ${formatLsn(flushedLsn)}`,
     });
-  }
-}
-
-async function refuseOwnTable(
-  session: CommandSession,
-  keeper: CheckpointKeeper,
-  identity: SessionIdentity,
-  options: ResolvedOptions,
-): Promise<void> {
-  const home = await available(keeper.home());
-  // A role that may not ask for the identifier is taken to be on the same server: the OID of the table still decides.
-  const sameServer =
-    home.systemIdentifier === null ||
-    home.systemIdentifier === identity.systemIdentifier;
-  if (sameServer && home.database === identity.database) {
-    await refuseSelfFeeding(session, options.publications, home);
   }
 }
 
