@@ -107,7 +107,7 @@ function oddMessage(row: TextRow): string {
       return (
         `published without generated columns of the replica identity, so the application's UPDATE and DELETE fail: ${tables};` +
         ` run for each, where it has a primary key: alter table ${first} replica identity default;` +
-        ' or, for stored ones: alter publication … set (publish_generated_columns = stored)'
+        ' or run, for stored ones: alter publication … set (publish_generated_columns = stored)'
       );
     case 'unlisted_identity':
       return (
