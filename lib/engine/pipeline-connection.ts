@@ -9,6 +9,7 @@ import { within } from './model/within.js';
 import type { ResolvedOptions } from './options/resolve-options.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
+import type { Advice } from './server/advice.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
@@ -29,6 +30,7 @@ export interface ConnectionSubject {
   readonly options: ResolvedOptions;
   readonly sink: Sink;
   readonly target: SessionTarget;
+  readonly advice: Advice;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -138,6 +140,7 @@ export class PipelineConnection {
         sink: subject.sink,
         warning: (message) => subject.warning(message),
       });
+      await subject.advice.give(session.commands);
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(accepted);
       return connection;

@@ -15,6 +15,7 @@ import {
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
 import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
+import { Advice } from './server/advice.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
 import { readWalEnd } from './server/wal-end.js';
@@ -108,17 +109,20 @@ export class Pipeline {
     if (this.#loop !== null) return;
     this.#startAgain = false;
     const abort = new AbortController();
+    const warning = (message: string): void =>
+      this.#events.emit('warning', { message });
     const loop = new PipelineLoop(
       {
         pipeline: this.name,
         options: this.options,
         sink: this.#sink,
         target: this.#target(abort.signal),
+        advice: new Advice(this.options.publications, warning),
         insideDelivery: (work) => this.#insideDelivery(work),
         delivered: ({ commitLsn }, changes, ms) =>
           this.#delivered(commitLsn, changes, ms),
         moved: () => this.#moved(),
-        warning: (message) => this.#events.emit('warning', { message }),
+        warning,
       },
       {
         streaming: () => this.#streaming(),

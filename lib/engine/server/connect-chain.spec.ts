@@ -48,7 +48,14 @@ class StubServer implements CommandSession {
     if (text.includes('server_version_num')) {
       const { version, inRecovery } = this;
       return [
-        [{ version, in_recovery: inRecovery, wal_sender_timeout: '60000' }],
+        [
+          {
+            version,
+            wal_level: 'logical',
+            in_recovery: inRecovery,
+            wal_sender_timeout: '60000',
+          },
+        ],
         'probe',
       ];
     }
