@@ -3,7 +3,6 @@ import type {
   CheckpointKeeper,
   SinkCheckpoint,
 } from '../model/checkpoint.js';
-import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
@@ -20,6 +19,8 @@ import { refuseSelfFeeding, requirePublications } from './publications.js';
 import { probeServer } from './server-probe.js';
 import type { CommandSession } from './session.js';
 import { createSlot, judgeSlot, readSlot } from './slot.js';
+import { slotHeldError } from './slot-holder.js';
+import { claimSlot } from './slot-lock.js';
 
 const PLUGIN = 'pgoutput';
 
@@ -136,6 +137,7 @@ async function locateSlot(
   position: CheckpointPosition,
 ): Promise<LocatedSlot> {
   const { slotName } = subject.options;
+  await claimSlot(session, slotName);
   const verdict = judgeSlot(
     await readSlot(session, slotName),
     identity.database,
@@ -145,7 +147,7 @@ async function locateSlot(
     case 'halt':
       throw new HaltError(verdict.code, { detail: verdict.detail });
     case 'unfinished':
-      throw new ConnectionFault('another session is creating the slot');
+      throw await slotHeldError(session, slotName);
     case 'absent':
       return beginSlot(session, subject, position);
     case 'usable':
