@@ -19,6 +19,7 @@ import { TargetModule } from './target.module.js';
         publication: 'p',
         goForwardOnly: true,
         types: 'text',
+        leaderElection: process.env['LEADER_ELECTION'] === 'on',
         maxInflightBytes: Number(process.env['MAX_INFLIGHT_BYTES'] ?? 16 << 20),
       }),
     }),
@@ -43,5 +44,9 @@ process.channel?.unref();
 
 const pipeline = application.get<Pipeline>(getPipelineToken());
 pipeline.on('halt', () => say('halted'));
+pipeline.on('state', ({ to }) => {
+  if (to === 'standby' || to === 'reconnecting') say(to);
+});
+if (pipeline.state === 'standby') say('standby');
 await pipeline.whenStreaming();
 say('streaming');
