@@ -183,9 +183,8 @@ describe('a slot that does not exist', () => {
       await follower?.pipeline.whenStreaming();
       await source.query('insert into t values (2)');
       await follower?.pipeline.caughtUp();
-      expect(
-        both.flatMap(({ applied }) => inserted(applied, 'id')).toSorted(),
-      ).toEqual([1, 2]);
+      expect(inserted(leader?.applied ?? [], 'id')).toEqual([1]);
+      expect(inserted(follower?.applied ?? [], 'id')).toEqual([2]);
       await follower?.pipeline.stop();
     }
   }, 60_000);
