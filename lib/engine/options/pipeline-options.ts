@@ -33,14 +33,6 @@ export interface PipelineOptions {
   /** The publication, or several whose union is streamed. They must exist. */
   publication: string | readonly string[];
   /**
-   * Consent to start with the changes from now on, without the rows that exist already.
-   *
-   * @default false
-   */
-  goForwardOnly?: boolean;
-  /** @default 'exact' */
-  types?: TypesOption;
-  /**
    * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
    * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
    *
@@ -48,15 +40,11 @@ export interface PipelineOptions {
    */
   maxInflightBytes?: number;
   /**
-   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
-   * which saves work for the server and for this process. The first data after a silence never waits.
-   *
-   * @default true
-   */
-  readPacing?: boolean;
-  /**
    * How often a fault that the server reports before the stream begins is tried again before the pipeline halts with
-   * `command_error/exhausted`; 0 halts on the first. A server that is down is not counted, and is tried for ever.
+   * `command_error/exhausted`; 0 halts on the first. The count begins anew when the stream flows. A server that is down or
+   * takes no more sessions is not counted, and is tried for ever. Two more faults have this limit: WAL that the server cannot
+   * decode, and a slot that another process holds; that one is also waited for at least twice the server's
+   * `wal_sender_timeout`, unless this is 0.
    *
    * @default 5
    */
@@ -69,11 +57,27 @@ export interface PipelineOptions {
    */
   failover?: boolean;
   /**
-   * Whether several processes share the slot: one streams, the others are `standby` and take over when it is gone.
+   * Whether several processes share the slot: one streams, the others are `standby`, look every second or two whether the slot is
+   * free, and take over when it is. None is ever driven out.
    *
    * @default false
    */
   leaderElection?: boolean;
+  /**
+   * Consent to start with the changes from now on, without the rows that exist already.
+   *
+   * @default false
+   */
+  goForwardOnly?: boolean;
+  /** @default 'exact' */
+  types?: TypesOption;
+  /**
+   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
+   * which saves work for the server and for this process. The first data after a silence never waits.
+   *
+   * @default true
+   */
+  readPacing?: boolean;
   /**
    * What follows a halt: `stay` leaves the process running, `exit` shuts it down with exit code 1.
    *
@@ -81,7 +85,7 @@ export interface PipelineOptions {
    */
   onHalt?: 'stay' | 'exit';
   /**
-   * Whether the start of the application waits until the pipeline streams.
+   * Whether the start of the application waits until the pipeline streams, or stands by (option `leaderElection`).
    *
    * @default 'background'
    */

@@ -1,5 +1,5 @@
 import type { Lsn } from '../model/lsn.js';
-import type { HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import type { ErrorClass, JudgedError, Phase } from './error-classes.js';
 import { authenticationDelay, backoffDelay, pollDelay } from './retry-delay.js';
 
