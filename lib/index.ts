@@ -62,6 +62,7 @@ export type {
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
+export type { SlotWait } from './engine/telemetry/slot-wait.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

@@ -12,7 +12,10 @@ import { PipelineIntake } from './pipeline-intake.js';
 import type { Advice } from './server/advice.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
+import { hasSqlstate, type Phase } from './server/error-classes.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
+import { watchCreation } from './server/slot-creation.js';
+import { slotHeldError } from './server/slot-holder.js';
 import { readTypes } from './server/type-catalog.js';
 import { Feedback } from './source/feedback.js';
 import { PacedReading, type Reading } from './source/paced-reading.js';
@@ -22,6 +25,7 @@ import {
   ReplicationSession,
   type ServerNotice,
 } from './source/replication-session.js';
+import type { SlotWait } from './telemetry/slot-wait.js';
 import type { CatalogType } from './values/catalog-types.js';
 
 /** What a connection works for. */
@@ -37,6 +41,9 @@ export interface ConnectionSubject {
   /** A position moved. */
   moved(): void;
   warning(message: string): void;
+  /** See {@link CreationSubject}. */
+  waiting(wait: SlotWait | null): void;
+  withdrawing(work: Promise<void>): void;
 }
 
 /** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
@@ -47,6 +54,8 @@ const ARRIVING_BYTES = 1024 * 1024;
 const FINISH_TIMEOUT_MS = 1_000;
 /** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
 const PUBLICATION_SKIPPED = '55000';
+/** SQLSTATE by which START_REPLICATION says that another session streams from the slot. */
+const SLOT_IN_USE = '55006';
 
 /** One connection's life: joins the rooms that a row runs through, from the socket to the sink and back to the server. */
 export class PipelineConnection {
@@ -122,19 +131,26 @@ export class PipelineConnection {
   /**
    * Connects, runs the chain, starts the stream and reads the checkpoint again.
    *
-   * @param accepted called when the server has accepted START_REPLICATION: errors are those of the stream from then on
+   * @param entered called when the session is open, and when the server has accepted START_REPLICATION: errors are those of
+   * this phase from then on
    */
   static async open(
     subject: ConnectionSubject,
-    accepted: () => void,
+    entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
+    const { slotName } = subject.options;
     const session = await ReplicationSession.open(subject.target);
     const { signal } = subject.target;
     const cut = (): void => session.destroy();
     signal.addEventListener('abort', cut, { once: true });
+    entered('connecting');
     try {
       signal.throwIfAborted();
-      const plan = await runConnectChain(session.commands, {
+      const commands = watchCreation(session.commands, {
+        ...subject,
+        slotName,
+      });
+      const plan = await runConnectChain(commands, {
         pipeline: subject.pipeline,
         options: subject.options,
         sink: subject.sink,
@@ -142,11 +158,14 @@ export class PipelineConnection {
       });
       await subject.advice.give(session.commands);
       const connection = new PipelineConnection(subject, session, plan);
-      await connection.#start(accepted);
+      await connection.#start(() => entered('streaming'));
       return connection;
     } catch (error) {
+      const told = hasSqlstate(error, SLOT_IN_USE)
+        ? await slotHeldError(session.commands, slotName)
+        : error;
       session.destroy();
-      throw error;
+      throw told;
     } finally {
       signal.removeEventListener('abort', cut);
     }

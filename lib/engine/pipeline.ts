@@ -26,6 +26,11 @@ import {
 } from './telemetry/pipeline-events.js';
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
+import {
+  describeWait,
+  isSameWait,
+  type SlotWait,
+} from './telemetry/slot-wait.js';
 
 /** A pipeline was asked for something that its state does not allow. */
 export class PipelineStateError extends Error {
@@ -49,6 +54,7 @@ export class Pipeline {
   #reason: string | null = null;
   #since = new Date();
   #halt: Halt | null = null;
+  #slotWait: SlotWait | null = null;
   #loop: PipelineLoop | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
@@ -123,12 +129,17 @@ export class Pipeline {
           this.#delivered(commitLsn, changes, ms),
         moved: () => this.#moved(),
         warning,
+        waiting: (wait) => this.#slotWaits(wait),
       },
       {
         streaming: () => this.#streaming(),
         interrupted: (reason) => this.#enter('reconnecting', reason),
         reconnecting: (reason, attempt, delayMs) =>
           this.#reconnecting(reason, attempt, delayMs),
+        standby: (reason, delayMs) => {
+          this.#progress.failed(0, delayMs);
+          this.#enter('standby', reason);
+        },
       },
       abort,
       this.#unsettled,
@@ -217,6 +228,7 @@ export class Pipeline {
       since: this.#since.toISOString(),
       ...connectionStatus(this.#loop?.connection ?? null),
       ...this.#progress.status,
+      waiting: this.#slotWait,
       halt: this.#halt?.toJSON() ?? null,
     };
   }
@@ -315,6 +327,17 @@ export class Pipeline {
       attempt,
       delayMilliseconds: delayMs,
     });
+  }
+
+  /** The creation of the slot waits for others, or does not any more. */
+  #slotWaits(wait: SlotWait | null): void {
+    const before = this.#slotWait;
+    this.#slotWait = wait;
+    if (wait === null && before === null) return;
+    const message = wait === null ? null : describeWait(wait);
+    this.#enter(this.#state, message);
+    if (message !== null && !isSameWait(wait, before))
+      this.#events.emit('warning', { message });
   }
 
   #delivered(

@@ -177,7 +177,7 @@ export const HALTS = {
   },
   'command_error/exhausted': {
     cause:
-      'The server refused the same step before streaming more often than maxCommandRetries allows; or, without leaderElection, another process has kept the slot for as long.',
+      'The server refused a step before streaming more often than maxCommandRetries allows, or could not decode its WAL at the same place as often; or, without leaderElection, another process has kept the slot for as long.',
     remedy:
       'Mend what the server reports, or stop the process that uses the slot; then start the pipeline again.',
   },

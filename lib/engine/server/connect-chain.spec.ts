@@ -7,6 +7,7 @@ import type { PipelineOptions } from '../options/pipeline-options.js';
 import { resolveOptions } from '../options/resolve-options.js';
 import type { ChainSubject, ConsultedSink } from './chain-subject.js';
 import { runConnectChain, type StreamPlan } from './connect-chain.js';
+import { SlotHeldError } from './slot-holder.js';
 import type { CommandSession, TextRow } from './session.js';
 import type { SlotRow } from './slot.js';
 
@@ -59,6 +60,8 @@ class StubServer implements CommandSession {
         'probe',
       ];
     }
+    if (text.includes('pg_try_advisory_lock'))
+      return [[{ claimed: 't' }], 'claim'];
     if (text.includes('pg_replication_slots')) {
       const slot = JSON.stringify(this.slot);
       return [this.slot === null ? [] : [{ slot }], 'slot'];
@@ -160,6 +163,7 @@ describe('the order of the chain', () => {
       'checkpoint',
       'probe',
       'publications',
+      'claim',
       'slot',
       "CREATE_REPLICATION_SLOT orders LOGICAL pgoutput (SNAPSHOT 'nothing')",
       'slot origin',
@@ -399,7 +403,7 @@ describe('the origin of a slot', () => {
     expect((await halt(sink)).code).toBe('slot_origin/slot_origin_unavailable');
     expect((await halt()).code).toBe('slot/not_usable');
     server.slot = { ...server.slot, active: true };
-    await expect(run(sink)).rejects.toThrow(ConnectionFault);
+    await expect(run(sink)).rejects.toThrow(SlotHeldError);
     expect(asked).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
+import type { SlotWait } from './slot-wait.js';
 
 /** Where a pipeline is, ready for JSON: positions and times are text. */
 export interface PipelineStatus {
@@ -43,6 +44,8 @@ export interface PipelineStatus {
   readonly changes: number;
   /** When the last of them became durable, ISO 8601. */
   readonly lastProgressAt: string | null;
+  /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
+  readonly waiting: SlotWait | null;
   readonly halt: {
     readonly code: HaltCode;
     readonly remedy: string;
