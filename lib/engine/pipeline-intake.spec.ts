@@ -7,6 +7,8 @@ import {
   typeFrame,
 } from '../../test/support/pgoutput-frames.js';
 import { Assembler } from './assemble/assembler.js';
+import { RelationHistory } from './assemble/relation-history.js';
+import { SchemaWatch } from './assemble/schema-watch.js';
 import type { Work } from './deliver/serial-delivery.js';
 import { deferred } from './model/deferred.js';
 import { PipelineIntake } from './pipeline-intake.js';
@@ -78,6 +80,7 @@ function intake() {
           maxTransactionBytes: 10_000,
           maxMessageBytes: 1000,
           skipThrough: null,
+          schema: new SchemaWatch(new RelationHistory(), () => {}),
           drained: () => {},
         }),
       ),

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from './model/deferred.js';
 import { Halt, HaltError } from './model/halt.js';
+import { SchemaChangeFault } from './model/schema-change-fault.js';
+import { within } from './model/within.js';
 import {
   PipelineConnection,
   type ConnectionSubject,
 } from './pipeline-connection.js';
+import { askAboutChanges } from './pipeline-schema.js';
 import {
   judgeError,
   type JudgedError,
@@ -33,6 +36,8 @@ export class PipelineLoop {
   #connection: PipelineConnection | null = null;
   #stopping = false;
   #unsettled: Promise<Halt | null>;
+  /** The sink is asked whether it accepts a schema change. */
+  #asking: Promise<unknown> = Promise.resolve();
 
   /**
    * @param unsettled - of an earlier loop
@@ -79,6 +84,8 @@ export class PipelineLoop {
     if (connection !== null) {
       this.#settle(connection);
       await connection.stop(timeoutMs);
+    } else {
+      await within(this.#asking, timeoutMs);
     }
     this.#abort.abort();
     const left = connection?.partLeft ?? null;
@@ -125,6 +132,8 @@ export class PipelineLoop {
     connection: PipelineConnection | null,
     attempt: number,
   ): Promise<Halt | null> {
+    if (error instanceof SchemaChangeFault && connection !== null)
+      return this.#askSink(error, connection);
     const halt = haltOf(error, phase);
     if (halt !== null) {
       if (connection !== null) this.#settle(connection);
@@ -140,6 +149,25 @@ export class PipelineLoop {
       sleep(delay, undefined, { signal: this.#abort.signal }),
     );
     return null;
+  }
+
+  /** Ends the connection in order, asks the sink while nothing runs, and goes on at once when it accepts. */
+  async #askSink(
+    fault: SchemaChangeFault,
+    connection: PipelineConnection,
+  ): Promise<Halt | null> {
+    this.#connection = null;
+    this.ports.interrupted(fault.message);
+    const asking = connection
+      .stop(this.subject.options.drainTimeout)
+      .then(() =>
+        this.#stopping ? null : askAboutChanges(this.subject, fault),
+      );
+    this.#asking = asking;
+    this.#unsettled = asking.then(() => null);
+    const halt = await this.#unlessStopped(asking);
+    // Whoever stops the pipeline meanwhile is asked again by the next start.
+    return this.#stopping ? null : halt;
   }
 
   /** The delivery that ran when the connection was lost decides its own fate: durable, or a halt. */

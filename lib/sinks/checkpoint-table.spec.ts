@@ -19,6 +19,7 @@ const NOTHING_STORED = {
   timeline: null,
   committed: null,
   confirmed: null,
+  relations: null,
 };
 
 /** Answers the statements of a table that exists and holds no row. */

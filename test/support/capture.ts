@@ -17,6 +17,8 @@ export interface CaptureOptions extends Partial<PipelineOptions> {
   readonly target: TestDatabase;
   /** Runs before the checkpoint is advanced; rejects to fail the transaction. */
   readonly apply?: Apply;
+  /** Is asked about destructive schema changes. */
+  readonly schemaChange?: NonNullable<Sink['schemaChange']>;
   /** Replaces the checkpoint table. */
   readonly checkpoint?: SinkCheckpoint;
 }
@@ -36,7 +38,8 @@ export function capture(
   source: TestDatabase,
   options: CaptureOptions,
 ): Capture {
-  const { target, apply, checkpoint, ...pipelineOptions } = options;
+  const { target, apply, schemaChange, checkpoint, ...pipelineOptions } =
+    options;
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
@@ -64,6 +67,7 @@ export function capture(
       }
       applied.push(transaction);
     },
+    ...(schemaChange && { schemaChange }),
   };
   pipeline.attach(sink);
   onTestFinished(() => pipeline.stop());

@@ -15,6 +15,8 @@ export interface CheckpointPosition {
   readonly commitLsn: Lsn | null;
   /** Boundary below which nothing is left to come. */
   readonly confirmedLsn: Lsn | null;
+  /** See {@link StoredCheckpoint.relations}. */
+  readonly relations?: string | null;
 }
 
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };
