@@ -66,8 +66,7 @@ export class ShapeStorage {
 
   /** The checkpoint has written what it was handed. */
   stored(): void {
-    if (this.#offered.size === 0) return;
-    this.#history.stored(this.#offered);
+    if (this.#offered.size > 0) this.#history.stored(this.#offered);
     this.#offer([]);
   }
 

@@ -37,7 +37,9 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
       columns: 'confirmed_lsn',
       values: '$5::text::pg_lsn',
       assignments: 'confirmed_lsn = excluded.confirmed_lsn',
-      isNew: 'coalesce(excluded.confirmed_lsn > stored.confirmed_lsn, true)',
+      // At the stored boundary there may still be shapes to store.
+      isNew: `coalesce(excluded.confirmed_lsn > stored.confirmed_lsn
+      OR excluded.confirmed_lsn = stored.confirmed_lsn AND excluded.relations IS NOT NULL, true)`,
     }),
 
     // The positions before it are gone, but nothing commits between its own and the one below.

@@ -145,7 +145,7 @@ describe('CheckpointTable', () => {
         { ...TX, commitEndLsn: null },
       );
       expect(sent).toEqual([
-        ['orders_slot', SERVER.systemIdentifier, '1', '1/10', null],
+        ['orders_slot', SERVER.systemIdentifier, '1', null, '1/10', null],
       ]);
     });
 
