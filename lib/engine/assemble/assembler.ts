@@ -86,12 +86,14 @@ interface Current {
  */
 export class Assembler {
   readonly #options: AssemblerOptions;
+  readonly #schema: SchemaWatch;
   #current: Current | null = null;
   #lastCommitLsn: Lsn | null = null;
   #fault: AssemblyFault | null = null;
 
   constructor(options: AssemblerOptions) {
     this.#options = options;
+    this.#schema = options.schema;
   }
 
   /** Whether a transaction has begun and not ended. */
@@ -114,7 +116,7 @@ export class Assembler {
     if (this.#fault !== null) return this.#fault;
     switch (message.kind) {
       case 'relation':
-        this.#options.schema.announce(message.relation);
+        this.#schema.announce(message.relation);
         return null;
       case 'type':
       case 'origin':
@@ -150,9 +152,9 @@ export class Assembler {
         `a transaction that commits at ${formatLsn(finalLsn)} after one at ${formatLsn(last)}`,
       );
     }
-    const { skipThrough, schema } = this.#options;
+    const { skipThrough } = this.#options;
     const skipped = skipThrough !== null && finalLsn <= skipThrough;
-    if (!skipped) schema.begin();
+    if (!skipped) this.#schema.begin();
     this.#current = {
       commitLsn: finalLsn,
       content: skipped ? null : new OpenTransaction(message),
@@ -165,7 +167,7 @@ export class Assembler {
       return this.#violation(`${message.kind} before begin`);
     }
     const { content } = this.#current;
-    if (this.#options.schema.waiting && message.kind !== 'message') {
+    if (this.#schema.waiting && message.kind !== 'message') {
       const changed = this.#compare(message, this.#current);
       if (changed !== null) return changed;
     }
@@ -188,14 +190,13 @@ export class Assembler {
     message: ChangeMessage,
     { commitLsn, content }: Current,
   ): Assembled | null {
-    const { schema } = this.#options;
     const relations =
       message.kind === 'truncate' ? message.relations : [message.relation];
     if (content === null) {
-      schema.passOver(relations);
+      this.#schema.passOver(relations);
       return null;
     }
-    const changes = schema.meet(relations, commitLsn);
+    const changes = this.#schema.meet(relations, commitLsn);
     if (changes.length === 0) return null;
     const fault = new SchemaChangeFault(changes, commitLsn);
     this.cut(fault);
@@ -210,7 +211,7 @@ export class Assembler {
       },
     });
     const transaction = this.#transaction(content, arrival.changes, null);
-    const shapes = this.#options.schema.share();
+    const shapes = this.#schema.share();
     return { kind: 'arriving', transaction, arrival, shapes };
   }
 
@@ -230,7 +231,7 @@ export class Assembler {
     this.#lastCommitLsn = commitLsn;
     if (content === null) return { kind: 'skipped', commitLsn, endLsn };
     if (content.arrival !== null) {
-      this.#options.schema.end();
+      this.#schema.end();
       content.arrival.end(endLsn);
       return { kind: 'arrived', end: endLsn };
     }
@@ -241,7 +242,7 @@ export class Assembler {
       changes: content.changes.length,
       bytes: content.bytes,
       end: endLsn,
-      shapes: this.#options.schema.end(),
+      shapes: this.#schema.end(),
     };
   }
 

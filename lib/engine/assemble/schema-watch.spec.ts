@@ -12,7 +12,7 @@ function table(oid: number, name: string, columns: string): Relation {
     table: name,
     name: `public.${name}`,
     replicaIdentity: 'default',
-    columns: [...columns].map((letter): Column => ({
+    columns: columns.split('').map((letter): Column => ({
       name: letter,
       typeOid: 25,
       type: 'text',

@@ -30,7 +30,9 @@ interface Entry {
 
 /**
  * Writes shapes as a JSON merge patch: an object with the OID of each table, `null` for one to remove. A table is
- * `[number, schema, table, identity, columns]`, a column `[name, type OID, type, modifier, 1 when of the key]`.
+ * `[number, schema, table, identity, columns]`, a column `[name, type OID, type, modifier, key]`, the last two left out where
+ * they are -1 and false. Each table is text of its own, since `jsonb` takes a dozen bytes for a small number, and every
+ * advance of the checkpoint copies what is stored.
  */
 export function writeRelations(
   relations: UnstoredRelations,
@@ -38,7 +40,9 @@ export function writeRelations(
 ): string {
   const entries = [...relations].map(([oid, relation], index) => [
     String(oid),
-    relation === null ? null : entryOf(relation, firstNumber + index),
+    relation === null
+      ? null
+      : JSON.stringify(entryOf(relation, firstNumber + index)),
   ]);
   return JSON.stringify(Object.fromEntries(entries));
 }
@@ -76,15 +80,15 @@ function entryOf(relation: Relation, number: number): unknown[] {
       ascii(name),
       typeOid,
       ascii(type),
-      typeModifier,
-      key ? 1 : 0,
+      ...(key ? [typeModifier, 1] : typeModifier === -1 ? [] : [typeModifier]),
     ]),
   ];
 }
 
-function readEntry(oid: number, value: unknown): Entry | null {
-  if (!isOid(oid) || !Array.isArray(value)) return null;
-  const [number, schema, table, identity, columns]: readonly unknown[] = value;
+function readEntry(oid: number, text: unknown): Entry | null {
+  const value = typeof text === 'string' ? parsed(text) : null;
+  if (!isOid(oid) || !isArray(value)) return null;
+  const [number, schema, table, identity, columns] = value;
   const replicaIdentity =
     typeof identity === 'number' ? IDENTITIES[identity] : undefined;
   if (
@@ -92,7 +96,7 @@ function readEntry(oid: number, value: unknown): Entry | null {
     !isText(schema) ||
     !isText(table) ||
     replicaIdentity === undefined ||
-    !Array.isArray(columns)
+    !isArray(columns)
   )
     return null;
   const read = columns.map(readColumn);
@@ -113,8 +117,8 @@ function readEntry(oid: number, value: unknown): Entry | null {
 }
 
 function readColumn(value: unknown): Column | null {
-  if (!Array.isArray(value)) return null;
-  const [name, typeOid, type, typeModifier, key]: readonly unknown[] = value;
+  if (!isArray(value)) return null;
+  const [name, typeOid, type, typeModifier = -1, key = 0] = value;
   return isText(name) &&
     isOid(typeOid) &&
     isText(type) &&
@@ -159,6 +163,10 @@ function isText(value: unknown): value is string {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isArray(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
 }
 
 function isInteger(value: unknown): value is number {
