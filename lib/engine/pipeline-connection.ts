@@ -1,14 +1,18 @@
 import { Assembler } from './assemble/assembler.js';
+import type { Work } from './deliver/serial-delivery.js';
 import type { Sink } from './deliver/sink.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { type Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
+import type { SchemaChange } from './model/schema-change.js';
 import type { Transaction } from './model/transaction.js';
 import { within } from './model/within.js';
 import type { ResolvedOptions } from './options/resolve-options.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
+import type { PipelineSchema } from './pipeline-schema.js';
+import { ShapeStorage } from './pipeline-shapes.js';
 import type { Advice } from './server/advice.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
@@ -35,9 +39,12 @@ export interface ConnectionSubject {
   readonly sink: Sink;
   readonly target: SessionTarget;
   readonly advice: Advice;
+  readonly schema: PipelineSchema;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
+  /** A schema change that the pipeline goes on with. */
+  schemaChange(change: SchemaChange, commitLsn: Lsn): void;
   /** A position moved. */
   moved(): void;
   warning(message: string): void;
@@ -66,6 +73,7 @@ export class PipelineConnection {
   readonly #gate: ReadGate;
   readonly #reading: PacedReading;
   readonly #intake: PipelineIntake;
+  readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
@@ -95,7 +103,7 @@ export class PipelineConnection {
     this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
-      push: (work) => this.#delivery.push(work),
+      push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
       keepalive: (replyAsked) => {
         if (replyAsked) this.#feedback.replyAsked();
@@ -103,10 +111,15 @@ export class PipelineConnection {
       },
       fail: (error) => this.#fail(error),
     });
+    this.#shapes = new ShapeStorage(
+      subject.schema.history,
+      subject.sink.checkpoint,
+    );
     this.#delivery = new PipelineDelivery({
       sink: subject.sink,
       around: subject.options.around,
       positions: this.positions,
+      shapes: this.#shapes,
       insideDelivery: (work) => subject.insideDelivery(work),
       delivered: (transaction, changes, ms) =>
         subject.delivered(transaction, changes, ms),
@@ -176,7 +189,7 @@ export class PipelineConnection {
    * to stop must know of this connection.
    */
   begin(): void {
-    const { options, pipeline } = this.#subject;
+    const { options, pipeline, schema } = this.#subject;
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -187,6 +200,9 @@ export class PipelineConnection {
         ),
         maxMessageBytes: options.maxInflightBytes,
         skipThrough: this.#watermark,
+        schema: schema.watch((change, commitLsn) =>
+          this.#subject.schemaChange(change, commitLsn),
+        ),
         drained: () => this.#releaseWhenDrained(),
       }),
     );
@@ -284,7 +300,7 @@ export class PipelineConnection {
   }
 
   async #start(accepted: () => void): Promise<void> {
-    const { sink } = this.#subject;
+    const { sink, schema } = this.#subject;
     try {
       await this.#session.startStreaming(
         this.#plan.command,
@@ -304,6 +320,8 @@ export class PipelineConnection {
       ]);
       this.positions.store(position.confirmedLsn ?? 0n);
       this.#watermark = watermarkOf(position);
+      schema.resume(position, (message) => this.#subject.warning(message));
+      this.#shapes.resume();
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
@@ -316,6 +334,12 @@ export class PipelineConnection {
     this.#feedback.heard();
     this.#intake.take(bytes, start, end);
     this.#holdWhenFull();
+  }
+
+  #push(work: Work): void {
+    // Nothing is taken in any more, so nothing is read either.
+    if (work.kind === 'end') this.#gate.hold('ending');
+    this.#delivery.push(work);
   }
 
   /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */

@@ -2,11 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from './model/deferred.js';
 import { Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
+import { SchemaChangeFault } from './model/schema-change-fault.js';
 import { within } from './model/within.js';
 import {
   PipelineConnection,
   type ConnectionSubject,
 } from './pipeline-connection.js';
+import { askAboutChanges } from './pipeline-schema.js';
 import {
   judgeError,
   type JudgedError,
@@ -51,6 +53,8 @@ export class PipelineLoop {
   #history: RetryHistory = NO_FAULTS;
   /** Commit position of the last transaction that the sink was given with success. */
   #deliveredThrough: Lsn = 0n;
+  /** The sink is asked whether it accepts a schema change. */
+  #asking: Promise<unknown> = Promise.resolve();
 
   /**
    * @param unsettled - of an earlier loop
@@ -104,6 +108,8 @@ export class PipelineLoop {
     if (connection !== null) {
       this.#settle(connection);
       await connection.stop(timeoutMs);
+    } else {
+      await within(this.#asking, timeoutMs);
     }
     this.#abort.abort();
     await within(this.#withdrawn, timeoutMs);
@@ -150,6 +156,8 @@ export class PipelineLoop {
     phase: Phase,
     connection: PipelineConnection | null,
   ): Promise<Halt | null> {
+    if (error instanceof SchemaChangeFault && connection !== null)
+      return this.#askSink(error, connection);
     if (error instanceof HaltError)
       return this.#haltWith(error.halt, connection);
     const judged = judgeError(error, phase);
@@ -194,6 +202,25 @@ export class PipelineLoop {
     if (connection !== null) this.#settle(connection);
     await connection?.halt();
     return halt;
+  }
+
+  /** Ends the connection in order, asks the sink while nothing runs, and goes on at once when it accepts. */
+  async #askSink(
+    fault: SchemaChangeFault,
+    connection: PipelineConnection,
+  ): Promise<Halt | null> {
+    this.#connection = null;
+    this.ports.interrupted(fault.message);
+    const asking = connection
+      .stop(this.#subject.options.drainTimeout)
+      .then(() =>
+        this.#stopping ? null : askAboutChanges(this.#subject, fault),
+      );
+    this.#asking = asking;
+    this.#unsettled = asking.then(() => null);
+    const halt = await this.#unlessStopped(asking);
+    // Whoever stops the pipeline meanwhile is asked again by the next start.
+    return this.#stopping ? null : halt;
   }
 
   /** The delivery that ran when the connection was lost decides its own fate: durable, or a halt. */

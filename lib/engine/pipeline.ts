@@ -14,6 +14,7 @@ import {
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
 import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
+import { PipelineSchema } from './pipeline-schema.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
 import { Advice } from './server/advice.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
@@ -45,6 +46,7 @@ export class Pipeline {
   readonly #events = new EventHub();
   readonly #waiters = new PipelineWaiters();
   readonly #progress = new PipelineProgress();
+  readonly #schema = new PipelineSchema();
   /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
   readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
@@ -124,9 +126,12 @@ export class Pipeline {
         sink: this.#sink,
         target: this.#target(abort.signal),
         advice: new Advice(this.options.publications, warning),
+        schema: this.#schema,
         insideDelivery: (work) => this.#insideDelivery(work),
         delivered: ({ commitLsn }, changes, ms) =>
           this.#delivered(commitLsn, changes, ms),
+        schemaChange: (change, commitLsn) =>
+          this.#events.emit('schemaChange', { change, commitLsn }),
         moved: () => this.#moved(),
         warning,
         waiting: (wait) => this.#slotWaits(wait),

@@ -70,6 +70,11 @@ export class Arrival {
     return this.#ended.promise;
   }
 
+  /** Why its end will not arrive; `null` as long as it may. */
+  get fault(): ConnectionFault | null {
+    return this.#fault;
+  }
+
   /** What the reader was told instead of the rest; `null` when it was not told so. */
   get broken(): ConnectionFault | null {
     return this.#broken;
