@@ -9,6 +9,7 @@ import { within } from './model/within.js';
 import type { ResolvedOptions } from './options/resolve-options.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
+import type { SinkWork } from './pipeline-work.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
@@ -29,6 +30,8 @@ export interface ConnectionSubject {
   readonly options: ResolvedOptions;
   readonly sink: Sink;
   readonly target: SessionTarget;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -95,6 +98,7 @@ export class PipelineConnection {
       sink: subject.sink,
       around: subject.options.around,
       positions: this.positions,
+      work: subject.work,
       insideDelivery: (work) => subject.insideDelivery(work),
       delivered: (transaction, changes, ms) =>
         subject.delivered(transaction, changes, ms),

@@ -13,6 +13,7 @@ import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import type { AroundDelivery } from './options/pipeline-options.js';
 import { available } from './server/checkpoint-reading.js';
+import type { SinkWork } from './pipeline-work.js';
 import type { Positions } from './source/positions.js';
 
 /** What a delivery asks of its connection and its pipeline. */
@@ -20,6 +21,8 @@ export interface DeliverySubject {
   readonly sink: Sink;
   readonly around: AroundDelivery | null;
   readonly positions: Positions;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -108,7 +111,12 @@ export class PipelineDelivery {
     const { positions, sink } = this.#subject;
     const position = positions.storable;
     if (sink.checkpoint.kind !== 'keeper' || position === null) return;
-    await available(sink.checkpoint.keeper.confirm(position));
+    this.#subject.work.begin();
+    try {
+      await available(sink.checkpoint.keeper.confirm(position));
+    } finally {
+      this.#subject.work.end();
+    }
     positions.store(position);
     this.#subject.progressed();
   }
@@ -118,9 +126,9 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#subject.positions.handOver(end);
     try {
-      await this.#handle(transaction);
+      await this.#handle(transaction, null);
     } finally {
-      this.#current = null;
+      this.#ended();
     }
     this.#noteStored(transaction.commitLsn, end);
     this.#subject.delivered(transaction, changes, performance.now() - began);
@@ -133,7 +141,7 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#arrival = arrival;
     try {
-      await this.#handle(transaction);
+      await this.#handle(transaction, arrival);
     } catch (error) {
       if (arrival.broken === null) throw error;
       await this.#refuseAdvanced(transaction);
@@ -142,7 +150,7 @@ export class PipelineDelivery {
     } finally {
       arrival.settle();
       this.#arrival = null;
-      this.#current = null;
+      this.#ended();
     }
     if (arrival.broken !== null) await this.#refusePart(transaction);
     // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
@@ -152,9 +160,15 @@ export class PipelineDelivery {
     return end;
   }
 
-  #handle(transaction: Transaction): Promise<void> {
+  #ended(): void {
+    this.#current = null;
+    this.#subject.work.end();
+  }
+
+  #handle(transaction: Transaction, arrival: Arrival | null): Promise<void> {
     const { around, sink } = this.#subject;
     this.#current = transaction;
+    this.#subject.work.begin(transaction, arrival);
     return this.#subject.insideDelivery(() =>
       deliverTransaction(sink, transaction, around, (name) =>
         this.#subject.warning(

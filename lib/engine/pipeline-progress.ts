@@ -1,6 +1,7 @@
-import { formatLsn } from './model/lsn.js';
+import { formatLsn, parseLsn } from './model/lsn.js';
 import type { PipelineConnection } from './pipeline-connection.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
+import type { SlotStatus } from './telemetry/slot-status.js';
 
 const NOT_READING = { readsPerSecond: 0, bytesPerRead: 0, pacing: false };
 
@@ -11,6 +12,7 @@ export class PipelineProgress {
   #transactions = 0;
   #changes = 0;
   #lastProgressAt: Date | null = null;
+  #startedAt: Date | null = null;
 
   delivered(changes: number): void {
     this.#transactions += 1;
@@ -23,6 +25,11 @@ export class PipelineProgress {
     this.#nextRetryAt = new Date(Date.now() + delayMs);
   }
 
+  streams(): void {
+    this.#startedAt ??= new Date();
+    this.settled();
+  }
+
   /** It streams, or it was told to stop: no attempt is due. */
   settled(): void {
     this.#attempt = 0;
@@ -31,9 +38,15 @@ export class PipelineProgress {
 
   get status(): Pick<
     PipelineStatus,
-    'attempt' | 'nextRetryAt' | 'transactions' | 'changes' | 'lastProgressAt'
+    | 'startedAt'
+    | 'attempt'
+    | 'nextRetryAt'
+    | 'transactions'
+    | 'changes'
+    | 'lastProgressAt'
   > {
     return {
+      startedAt: this.#startedAt?.toISOString() ?? null,
       attempt: this.#attempt,
       nextRetryAt: this.#nextRetryAt?.toISOString() ?? null,
       transactions: this.#transactions,
@@ -46,35 +59,30 @@ export class PipelineProgress {
 /** What a connection adds to the status of its pipeline. */
 export function connectionStatus(
   connection: PipelineConnection | null,
+  slot: SlotStatus | null,
 ): Pick<
   PipelineStatus,
-  | 'receivedLsn'
-  | 'deliveredLsn'
-  | 'durableLsn'
-  | 'lag'
-  | 'inflightBytes'
-  | 'reading'
-> {
+  'receivedLsn' | 'deliveredLsn' | 'durableLsn' | 'inflightBytes' | 'reading'
+> & { readonly lagBytes: number } {
   if (connection === null) {
     return {
       receivedLsn: null,
       deliveredLsn: null,
       durableLsn: null,
-      lag: { bytes: 0, milliseconds: 0 },
+      lagBytes: slot?.lagBytes ?? 0,
       inflightBytes: 0,
       reading: NOT_READING,
     };
   }
-  const { positions, current, inflightBytes, reading } = connection;
-  const age = current === null ? 0 : Date.now() - current.commitTime.getTime();
+  const { positions, inflightBytes, reading } = connection;
+  const walEnd = parseLsn(slot?.walEndLsn ?? '') ?? 0n;
+  const known = positions.received > walEnd ? positions.received : walEnd;
   return {
     receivedLsn: formatLsn(positions.received),
     deliveredLsn: formatLsn(positions.delivered),
     durableLsn: formatLsn(positions.durable),
-    lag: {
-      bytes: Number(positions.received - positions.durable),
-      milliseconds: Math.max(0, age),
-    },
+    // What was asked a while ago may be behind what is durable by now.
+    lagBytes: Math.max(0, Number(known - positions.durable)),
     inflightBytes,
     reading,
   };

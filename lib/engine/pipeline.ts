@@ -14,9 +14,12 @@ import {
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
 import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
+import { SlotWatch } from './pipeline-slot-watch.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
+import { SinkWork } from './pipeline-work.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
+import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
 import {
   EventHub,
@@ -39,6 +42,8 @@ export class Pipeline {
   readonly #events = new EventHub();
   readonly #waiters = new PipelineWaiters();
   readonly #progress = new PipelineProgress();
+  readonly #work = new SinkWork();
+  readonly #slotWatch: SlotWatch;
   /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
   readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
@@ -56,6 +61,8 @@ export class Pipeline {
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
+  /** Was started and not asked to stop, so that its slot matters. */
+  #wanted = false;
 
   /** @throws {@link ReplicantConfigError} for an option that cannot work */
   constructor(
@@ -65,6 +72,14 @@ export class Pipeline {
   ) {
     this.options = resolveOptions(options);
     this.#connection = resolveConnection(options.connection);
+    const { slotName, health } = this.options;
+    this.#slotWatch = new SlotWatch({
+      ...health,
+      ask: (signal) =>
+        withSqlSession(this.#target(signal), (session) =>
+          readSlotSample(session, slotName),
+        ),
+    });
   }
 
   get state(): PipelineState {
@@ -107,6 +122,8 @@ export class Pipeline {
     }
     if (this.#loop !== null) return;
     this.#startAgain = false;
+    this.#wanted = true;
+    this.#slotWatch.forget();
     const abort = new AbortController();
     const loop = new PipelineLoop(
       {
@@ -114,6 +131,7 @@ export class Pipeline {
         options: this.options,
         sink: this.#sink,
         target: this.#target(abort.signal),
+        work: this.#work,
         insideDelivery: (work) => this.#insideDelivery(work),
         delivered: ({ commitLsn }, changes, ms) =>
           this.#delivered(commitLsn, changes, ms),
@@ -146,6 +164,8 @@ export class Pipeline {
    */
   async stop(): Promise<void> {
     this.#startAgain = false;
+    this.#wanted = false;
+    this.#slotWatch.cancel();
     const loop = this.#loop;
     if (loop !== null) {
       // The last store of positions must not join a transaction of the caller's context.
@@ -201,18 +221,42 @@ export class Pipeline {
       this.#target(new AbortController().signal),
       (session) => dropSlot(session, this.options.slotName),
     );
+    this.#slotWatch.forget();
   }
 
-  /** Where it is, ready for JSON. */
+  /**
+   * Asks the source about the slot, on a short connection, so that {@link Pipeline.status} knows it. Does nothing unless the
+   * pipeline runs or has halted, while it asks already, and within `health.cacheFor` of the last time. Resolves when that is
+   * settled, after `health.timeout` at the latest, and never rejects: what cannot be asked is unknown. Health probes call
+   * it and do not wait.
+   */
+  async checkSlot(): Promise<void> {
+    if (!this.#wanted) return;
+    const connects =
+      this.#state === 'connecting' || this.#state === 'reconnecting';
+    await this.#root.runInAsyncScope(() => this.#slotWatch.check(connects));
+  }
+
+  /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
+    const slot = this.#slotWatch.status;
+    const { lagBytes, ...connection } = connectionStatus(
+      this.#loop?.connection ?? null,
+      slot,
+    );
     return {
       pipeline: this.name,
       slotName: this.options.slotName,
       state: this.#state,
       reason: this.#reason,
       since: this.#since.toISOString(),
-      ...connectionStatus(this.#loop?.connection ?? null),
+      role: this.#state === 'standby' ? 'standby' : 'active',
+      connected: connection.receivedLsn !== null && isOpen(this.#state),
+      ...connection,
+      lag: { bytes: lagBytes, milliseconds: this.#work.lagMilliseconds },
+      handler: this.#work.status,
       ...this.#progress.status,
+      slot,
       halt: this.#halt?.toJSON() ?? null,
     };
   }
@@ -294,7 +338,8 @@ export class Pipeline {
   }
 
   #streaming(): void {
-    this.#progress.settled();
+    this.#progress.streams();
+    this.#slotWatch.connected();
     this.#enter('streaming', null);
     this.#waiters.noteStreaming();
     this.#moved();
@@ -328,7 +373,9 @@ export class Pipeline {
 
   #moved(): void {
     const durable = this.#loop?.connection?.positions.durable;
-    if (durable !== undefined) this.#waiters.noteDurable(durable);
+    if (durable === undefined) return;
+    this.#work.durable(durable);
+    this.#waiters.noteDurable(durable);
   }
 
   #enter(to: PipelineState, reason: string | null): void {
@@ -343,4 +390,8 @@ export class Pipeline {
     this.#since = new Date();
     this.#events.emit('state', { from, to, reason });
   }
+}
+
+function isOpen(state: PipelineState): boolean {
+  return state === 'streaming' || state === 'draining';
 }

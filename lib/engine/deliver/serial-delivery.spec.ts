@@ -149,6 +149,7 @@ describe('SerialDelivery', () => {
     const arrival = {
       bytes: 70,
       count: 1,
+      askedAt: 0,
       complete: false,
       broken: null,
       ended: ended.promise,
