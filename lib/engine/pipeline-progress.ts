@@ -1,5 +1,8 @@
-import { formatLsn, parseLsn } from './model/lsn.js';
+import { formatLsn, parseLsn, type Lsn } from './model/lsn.js';
 import type { PipelineConnection } from './pipeline-connection.js';
+import type { SinkWork } from './pipeline-work.js';
+import type { Positions } from './source/positions.js';
+import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
 import type { SlotStatus } from './telemetry/slot-status.js';
 
@@ -56,34 +59,53 @@ export class PipelineProgress {
   }
 }
 
-/** What a connection adds to the status of its pipeline. */
-export function connectionStatus(
+/** What is known of a pipeline from moment to moment. */
+export function liveStatus(
+  state: PipelineState,
   connection: PipelineConnection | null,
+  work: SinkWork,
   slot: SlotStatus | null,
 ): Pick<
   PipelineStatus,
-  'receivedLsn' | 'deliveredLsn' | 'durableLsn' | 'inflightBytes' | 'reading'
-> & { readonly lagBytes: number } {
-  if (connection === null) {
-    return {
-      receivedLsn: null,
-      deliveredLsn: null,
-      durableLsn: null,
-      lagBytes: slot?.lagBytes ?? 0,
-      inflightBytes: 0,
-      reading: NOT_READING,
-    };
-  }
-  const { positions, inflightBytes, reading } = connection;
-  const walEnd = parseLsn(slot?.walEndLsn ?? '') ?? 0n;
-  const known = positions.received > walEnd ? positions.received : walEnd;
+  | 'role'
+  | 'connected'
+  | 'receivedLsn'
+  | 'deliveredLsn'
+  | 'durableLsn'
+  | 'lag'
+  | 'handler'
+  | 'inflightBytes'
+  | 'reading'
+  | 'slot'
+> {
+  const positions = connection?.positions ?? null;
   return {
-    receivedLsn: formatLsn(positions.received),
-    deliveredLsn: formatLsn(positions.delivered),
-    durableLsn: formatLsn(positions.durable),
-    // What was asked a while ago may be behind what is durable by now.
-    lagBytes: Math.max(0, Number(known - positions.durable)),
-    inflightBytes,
-    reading,
+    role: state === 'standby' ? 'standby' : 'active',
+    connected:
+      connection !== null && (state === 'streaming' || state === 'draining'),
+    receivedLsn: textOf(positions?.received),
+    deliveredLsn: textOf(positions?.delivered),
+    durableLsn: textOf(positions?.durable),
+    lag: {
+      bytes: lagBytes(positions, slot),
+      milliseconds: work.lagMilliseconds,
+    },
+    handler: work.status,
+    inflightBytes: connection?.inflightBytes ?? 0,
+    reading: connection?.reading ?? NOT_READING,
+    slot,
   };
+}
+
+function textOf(position: Lsn | undefined): string | null {
+  return position === undefined ? null : formatLsn(position);
+}
+
+/** What the server said a while ago may be behind what is durable by now. */
+function lagBytes(positions: Positions | null, slot: SlotStatus | null) {
+  if (positions === null) return slot?.lagBytes ?? 0;
+  const { received, durable } = positions;
+  const walEnd = parseLsn(slot?.walEndLsn ?? '') ?? 0n;
+  const known = received > walEnd ? received : walEnd;
+  return Math.max(0, Number(known - durable));
 }

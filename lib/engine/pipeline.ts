@@ -13,7 +13,7 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
-import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
+import { liveStatus, PipelineProgress } from './pipeline-progress.js';
 import { SlotWatch } from './pipeline-slot-watch.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
 import { SinkWork } from './pipeline-work.js';
@@ -239,24 +239,19 @@ export class Pipeline {
 
   /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
-    const slot = this.#slotWatch.status;
-    const { lagBytes, ...connection } = connectionStatus(
-      this.#loop?.connection ?? null,
-      slot,
-    );
     return {
       pipeline: this.name,
       slotName: this.options.slotName,
       state: this.#state,
       reason: this.#reason,
       since: this.#since.toISOString(),
-      role: this.#state === 'standby' ? 'standby' : 'active',
-      connected: connection.receivedLsn !== null && isOpen(this.#state),
-      ...connection,
-      lag: { bytes: lagBytes, milliseconds: this.#work.lagMilliseconds },
-      handler: this.#work.status,
+      ...liveStatus(
+        this.#state,
+        this.#loop?.connection ?? null,
+        this.#work,
+        this.#slotWatch.status,
+      ),
       ...this.#progress.status,
-      slot,
       halt: this.#halt?.toJSON() ?? null,
     };
   }
@@ -390,8 +385,4 @@ export class Pipeline {
     this.#since = new Date();
     this.#events.emit('state', { from, to, reason });
   }
-}
-
-function isOpen(state: PipelineState): boolean {
-  return state === 'streaming' || state === 'draining';
 }

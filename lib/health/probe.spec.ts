@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { HaltCode } from '../engine/model/halt.js';
+import type { HaltCode } from '../engine/model/halts.js';
 import { resolveHealth } from '../engine/options/health-options.js';
 import type { PipelineState } from '../engine/telemetry/pipeline-state.js';
 import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';

@@ -1,4 +1,4 @@
-import type { HaltCode } from '../engine/model/halt.js';
+import type { HaltCode } from '../engine/model/halts.js';
 import type { ResolvedHealthOptions } from '../engine/options/health-options.js';
 import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
 import type { Exceeded } from './thresholds.js';

@@ -1,4 +1,4 @@
-import type { HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
 import type { SlotStatus } from './slot-status.js';
 
