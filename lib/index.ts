@@ -48,6 +48,10 @@ export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
 export type {
+  HealthOptions,
+  ResolvedHealthOptions,
+} from './engine/options/health-options.js';
+export type {
   AroundDelivery,
   ConnectionOption,
   ConnectionSettings,
@@ -63,6 +67,7 @@ export type {
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
 export type { SlotWait } from './engine/telemetry/slot-wait.js';
+export type { SlotHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

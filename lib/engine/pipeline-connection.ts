@@ -13,6 +13,7 @@ import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
 import type { PipelineSchema } from './pipeline-schema.js';
 import { ShapeStorage } from './pipeline-shapes.js';
+import type { SinkWork } from './pipeline-work.js';
 import type { Advice } from './server/advice.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
 import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
@@ -40,6 +41,8 @@ export interface ConnectionSubject {
   readonly target: SessionTarget;
   readonly advice: Advice;
   readonly schema: PipelineSchema;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -120,6 +123,7 @@ export class PipelineConnection {
       around: subject.options.around,
       positions: this.positions,
       shapes: this.#shapes,
+      work: subject.work,
       insideDelivery: (work) => subject.insideDelivery(work),
       delivered: (transaction, changes, ms) =>
         subject.delivered(transaction, changes, ms),

@@ -6,6 +6,7 @@ import { deferred } from './model/deferred.js';
 import { SchemaChangeFault } from './model/schema-change-fault.js';
 import type { Transaction } from './model/transaction.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
+import { SinkWork } from './pipeline-work.js';
 import { ShapeStorage } from './pipeline-shapes.js';
 import { Positions } from './source/positions.js';
 
@@ -41,6 +42,7 @@ describe('a schema change', () => {
       },
       around: null,
       positions: new Positions(0n, false),
+      work: new SinkWork(),
       shapes: new ShapeStorage(new RelationHistory(), checkpoint),
       insideDelivery: (work) => work(),
       delivered: () => {},

@@ -14,6 +14,7 @@ import type { Transaction } from './model/transaction.js';
 import type { AroundDelivery } from './options/pipeline-options.js';
 import type { ShapeStorage } from './pipeline-shapes.js';
 import { available } from './server/checkpoint-reading.js';
+import type { SinkWork } from './pipeline-work.js';
 import type { Positions } from './source/positions.js';
 
 /** What a delivery asks of its connection and its pipeline. */
@@ -22,6 +23,8 @@ export interface DeliverySubject {
   readonly around: AroundDelivery | null;
   readonly positions: Positions;
   readonly shapes: ShapeStorage;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -112,7 +115,12 @@ export class PipelineDelivery {
     const { positions, sink } = this.#subject;
     const position = positions.storable;
     if (sink.checkpoint.kind !== 'keeper' || position === null) return;
-    await available(sink.checkpoint.keeper.confirm(position));
+    this.#subject.work.begin();
+    try {
+      await available(sink.checkpoint.keeper.confirm(position));
+    } finally {
+      this.#subject.work.end();
+    }
     this.#subject.shapes.stored();
     positions.store(position);
     this.#subject.progressed();
@@ -123,9 +131,9 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#subject.positions.handOver(end);
     try {
-      await this.#handle(work);
+      await this.#handle(work, null);
     } finally {
-      this.#current = null;
+      this.#ended();
     }
     if (this.#noteDurable(work)) this.#subject.positions.store(end);
     this.#subject.delivered(transaction, changes, performance.now() - began);
@@ -139,7 +147,7 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#arrival = arrival;
     try {
-      await this.#handle(work);
+      await this.#handle(work, arrival);
     } catch (error) {
       if (arrival.broken === null) throw error;
       await this.#refuseAdvanced(transaction);
@@ -148,7 +156,7 @@ export class PipelineDelivery {
     } finally {
       arrival.settle();
       this.#arrival = null;
-      this.#current = null;
+      this.#ended();
     }
     if (arrival.broken !== null) await this.#refusePart(work);
     // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
@@ -159,9 +167,18 @@ export class PipelineDelivery {
     return end;
   }
 
-  #handle({ transaction, shapes }: TransactionWork | ArrivingWork) {
+  #ended(): void {
+    this.#current = null;
+    this.#subject.work.end();
+  }
+
+  #handle(
+    { transaction, shapes }: TransactionWork | ArrivingWork,
+    arrival: Arrival | null,
+  ): Promise<void> {
     const { around, sink } = this.#subject;
     this.#current = transaction;
+    this.#subject.work.begin(transaction, arrival);
     this.#subject.shapes.begin(shapes);
     return this.#subject.insideDelivery(() =>
       deliverTransaction(sink, transaction, around, (name) =>

@@ -13,12 +13,15 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
-import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
+import { liveStatus, PipelineProgress } from './pipeline-progress.js';
 import { PipelineSchema } from './pipeline-schema.js';
+import { SlotWatch } from './pipeline-slot-watch.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
+import { SinkWork } from './pipeline-work.js';
 import { Advice } from './server/advice.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
+import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
 import {
   EventHub,
@@ -47,6 +50,8 @@ export class Pipeline {
   readonly #waiters = new PipelineWaiters();
   readonly #progress = new PipelineProgress();
   readonly #schema = new PipelineSchema();
+  readonly #work = new SinkWork();
+  readonly #slotWatch: SlotWatch;
   /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
   readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
@@ -65,6 +70,8 @@ export class Pipeline {
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
+  /** Was started and not asked to stop, so that its slot matters. */
+  #wanted = false;
 
   /** @throws {@link ReplicantConfigError} for an option that cannot work */
   constructor(
@@ -74,6 +81,14 @@ export class Pipeline {
   ) {
     this.options = resolveOptions(options);
     this.#connection = resolveConnection(options.connection);
+    const { slotName, health } = this.options;
+    this.#slotWatch = new SlotWatch({
+      ...health,
+      ask: (signal) =>
+        withSqlSession(this.#target(signal), (session) =>
+          readSlotSample(session, slotName),
+        ),
+    });
   }
 
   get state(): PipelineState {
@@ -116,6 +131,8 @@ export class Pipeline {
     }
     if (this.#loop !== null) return;
     this.#startAgain = false;
+    this.#wanted = true;
+    this.#slotWatch.forget();
     const abort = new AbortController();
     const warning = (message: string): void =>
       this.#events.emit('warning', { message });
@@ -127,6 +144,7 @@ export class Pipeline {
         target: this.#target(abort.signal),
         advice: new Advice(this.options.publications, warning),
         schema: this.#schema,
+        work: this.#work,
         insideDelivery: (work) => this.#insideDelivery(work),
         delivered: ({ commitLsn }, changes, ms) =>
           this.#delivered(commitLsn, changes, ms),
@@ -166,6 +184,8 @@ export class Pipeline {
    */
   async stop(): Promise<void> {
     this.#startAgain = false;
+    this.#wanted = false;
+    this.#slotWatch.cancel();
     const loop = this.#loop;
     if (loop !== null) {
       // The last store of positions must not join a transaction of the caller's context.
@@ -221,9 +241,23 @@ export class Pipeline {
       this.#target(new AbortController().signal),
       (session) => dropSlot(session, this.options.slotName),
     );
+    this.#slotWatch.forget();
   }
 
-  /** Where it is, ready for JSON. */
+  /**
+   * Asks the source about the slot, on a short connection, so that {@link Pipeline.status} knows it. Does nothing unless the
+   * pipeline runs or has halted, while it asks already, and within `health.cacheFor` of the last time. Resolves when that is
+   * settled, after `health.timeout` at the latest, and never rejects: what cannot be asked is unknown. Health probes call
+   * it and do not wait.
+   */
+  async checkSlot(): Promise<void> {
+    if (!this.#wanted) return;
+    const connects =
+      this.#state === 'connecting' || this.#state === 'reconnecting';
+    await this.#root.runInAsyncScope(() => this.#slotWatch.check(connects));
+  }
+
+  /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
     return {
       pipeline: this.name,
@@ -231,7 +265,12 @@ export class Pipeline {
       state: this.#state,
       reason: this.#reason,
       since: this.#since.toISOString(),
-      ...connectionStatus(this.#loop?.connection ?? null),
+      ...liveStatus(
+        this.#state,
+        this.#loop?.connection ?? null,
+        this.#work,
+        this.#slotWatch.status,
+      ),
       ...this.#progress.status,
       waiting: this.#slotWait,
       halt: this.#halt?.toJSON() ?? null,
@@ -315,7 +354,8 @@ export class Pipeline {
   }
 
   #streaming(): void {
-    this.#progress.settled();
+    this.#progress.streams();
+    this.#slotWatch.connected();
     this.#enter('streaming', null);
     this.#waiters.noteStreaming();
     this.#moved();
@@ -360,7 +400,9 @@ export class Pipeline {
 
   #moved(): void {
     const durable = this.#loop?.connection?.positions.durable;
-    if (durable !== undefined) this.#waiters.noteDurable(durable);
+    if (durable === undefined) return;
+    this.#work.durable(durable);
+    this.#waiters.noteDurable(durable);
   }
 
   #enter(to: PipelineState, reason: string | null): void {

@@ -33,8 +33,23 @@ export class TestApplication {
     name: string,
     env: Readonly<Record<string, string>>,
   ): TestApplication {
+    return TestApplication.#spawn(`test/apps/${name}.js`, env);
+  }
+
+  /** Starts `sample/<name>/application/main.ts`. */
+  static startSample(
+    name: string,
+    env: Readonly<Record<string, string>>,
+  ): TestApplication {
+    return TestApplication.#spawn(`sample/${name}/application/main.js`, env);
+  }
+
+  static #spawn(
+    file: string,
+    env: Readonly<Record<string, string>>,
+  ): TestApplication {
     const entry = fileURLToPath(
-      new URL(`../../.build/apps/test/apps/${name}.js`, import.meta.url),
+      new URL(`../../.build/apps/${file}`, import.meta.url),
     );
     const application = new TestApplication(
       spawn(process.execPath, [entry], {

@@ -39,6 +39,7 @@ export class Arrival {
   /** Resolves for a reader that waits when there is something to tell it. */
   #news: Deferred<void> | null = null;
   #turnBegan = performance.now();
+  #askedAt = this.#turnBegan;
 
   /**
    * @param changes - what has arrived so far
@@ -58,6 +59,11 @@ export class Arrival {
   /** Number of changes that have arrived. */
   get count(): number {
     return this.#count;
+  }
+
+  /** When the reader last asked, by `performance.now()`: now while it waits for what the server has not sent. */
+  get askedAt(): number {
+    return this.#news === null ? this.#askedAt : performance.now();
   }
 
   /** Its Commit has arrived. */
@@ -153,7 +159,8 @@ export class Arrival {
       this.#broken = this.#fault;
       return handled(Promise.reject(this.#fault));
     }
-    if (performance.now() - this.#turnBegan > LONGEST_TURN_MS)
+    this.#askedAt = performance.now();
+    if (this.#askedAt - this.#turnBegan > LONGEST_TURN_MS)
       return handled(this.#afterNews(this.#nextTurn()));
     const value = this.#queue.take();
     if (value !== undefined) return Promise.resolve({ done: false, value });

@@ -156,6 +156,7 @@ describe('SerialDelivery', () => {
     const arrival = {
       bytes: 70,
       count: 1,
+      askedAt: 0,
       complete: false,
       fault: null,
       broken: null,

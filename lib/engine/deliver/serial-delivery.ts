@@ -25,6 +25,8 @@ export interface Arrival {
   readonly bytes: number;
   /** Number of changes that have arrived. */
   readonly count: number;
+  /** When its reader last asked, by `performance.now()`: now while it waits for what the server has not sent. */
+  readonly askedAt: number;
   /** Its end has arrived. */
   readonly complete: boolean;
   /** Resolves with its end; rejects when that will not arrive. */

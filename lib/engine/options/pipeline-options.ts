@@ -1,5 +1,6 @@
 import type { ClientConfig, CustomTypesConfig } from 'pg';
 import type { Transaction } from '../model/transaction.js';
+import type { HealthOptions } from './health-options.js';
 
 /** Settings of a connection as the `pg` module takes them, or a connection string. */
 export type ConnectionSettings = string | ClientConfig;
@@ -102,5 +103,7 @@ export interface PipelineOptions {
    * @default 10000
    */
   drainTimeout?: number;
+  /** What counts as healthy; see docs/health.md. */
+  health?: HealthOptions;
   around?: AroundDelivery;
 }
