@@ -205,6 +205,21 @@ describe('a name', () => {
     expect(stage.apply(5n, table(1, 'b', 'x'), table(2, 'a', 'x'))).toEqual([]);
   });
 
+  it('stays with its new owner when the old one is called otherwise', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 'a', 'x'), table(2, 'b', 'x'));
+    for (const [lsn, relation] of [
+      [2n, table(2, 'a', 'x')],
+      [3n, table(1, 'c', 'x')],
+    ] as const) {
+      stage.accept(stage.row(lsn, relation), lsn);
+      stage.apply(lsn, relation);
+    }
+    expect(kinds(stage.row(4n, table(9, 'a', 'x')))).toEqual([
+      'table_replaced public.a',
+    ]);
+  });
+
   it('that was swapped has its new owner after a restart, whatever the OIDs', () => {
     const stage = new Stage();
     stage.apply(1n, table(1, 'a', 'x'), table(2, 'b', 'x'));
