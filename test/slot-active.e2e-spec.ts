@@ -7,7 +7,7 @@ import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
 import type { TestDatabase } from './support/test-database.js';
-import { waitFor } from './support/wait-for.js';
+import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '2s' } });
 
@@ -188,6 +188,38 @@ describe('a slot that does not exist', () => {
       await follower?.pipeline.stop();
     }
   }, 60_000);
+
+  it('is left to the instance that has looked for it before, although there is nothing yet on the server', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const slotName = `slot_${source.name}`;
+    const proxy = await proxyOf(source);
+    const first = capture(source, {
+      target,
+      connection: { ...source.connection, port: proxy.port },
+    });
+    const reached = deferred();
+    const release = deferred();
+    holdAt(proxy, 'CREATE_REPLICATION_SLOT', () => {
+      reached.resolve();
+      return release.promise;
+    });
+    first.pipeline.start();
+    await reached.promise;
+    const second = capture(source, { target });
+    second.pipeline.start();
+    const reason = await waitFor(() => second.pipeline.reason);
+    const [lock] = await source.query<{ pid: number }>(
+      "select pid from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())",
+    );
+    expect(reason).toBe(
+      `the slot is held by process ${lock?.pid} of the server, application_name nestjs-replicant test`,
+    );
+    expect(await readSlot(source, slotName)).toBeNull();
+    release.resolve();
+    await first.pipeline.whenStreaming();
+    expect(second.pipeline.state).toBe('connecting');
+    expect(creations(slotName)).toBe(1);
+  });
 
   it('is waited for while another instance still creates it', async () => {
     const { source, target } = await sourceAndTarget(suite);

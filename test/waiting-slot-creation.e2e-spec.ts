@@ -180,7 +180,8 @@ describe('a slot whose creation waits', () => {
     pipeline.start();
     const pid = await creator(source);
     proxy.reset();
-    await waitFor(() => isGone(source, pid));
+    // Sooner than the server looks for its client.
+    await waitFor(() => isGone(source, pid), { timeout: 6_000 });
     const next = await waitFor(async () => {
       const found = (await readSlot(source, `slot_${source.name}`))?.activePid;
       return found === pid ? null : found;
