@@ -72,17 +72,18 @@ function intake() {
         },
         { oid: '16384', kind: 'other', inner: '0', delimiter: ',' },
       ]),
-    begin: () => subject.begin(assembler()),
+    begin: (skipThrough: bigint | null = null) =>
+      subject.begin(assembler(skipThrough)),
   };
 }
 
-function assembler(): Assembler {
+function assembler(skipThrough: bigint | null = null): Assembler {
   return new Assembler({
     pipeline: 'p',
     slotName: 's',
     maxTransactionBytes: 10_000,
     maxMessageBytes: 1000,
-    skipThrough: null,
+    skipThrough,
     schema: new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
   });
@@ -200,4 +201,17 @@ describe('the intake', () => {
     ]);
     expect(subject.openBytes).toBe(0);
   });
+
+  it.each([
+    [null, true],
+    [10n, false],
+  ])(
+    'tells a transaction without anything from one at or below the watermark %s',
+    async (skipThrough, empty) => {
+      const { subject, begin, transaction } = intake();
+      begin(skipThrough);
+      feed(subject, [beginFrame(10n), commitFrame(10n, 20n)]);
+      expect(await transaction).toEqual({ kind: 'pass', end: 20n, empty });
+    },
+  );
 });

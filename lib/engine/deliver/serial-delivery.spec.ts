@@ -83,6 +83,25 @@ afterEach(() => {
 });
 
 describe('SerialDelivery', () => {
+  it('tells what had nothing to make durable', async () => {
+    const settled: [bigint, boolean][] = [];
+    const delivery = new SerialDelivery({
+      deliver: async () => 10n,
+      store: async () => {},
+      settled: (end, empty) => settled.push([end, empty]),
+      failed: () => {},
+    });
+    delivery.push(work(10n));
+    delivery.push({ kind: 'pass', end: 20n, empty: true });
+    delivery.push({ kind: 'pass', end: 30n, empty: false });
+    await turn();
+    expect(settled).toEqual([
+      [10n, false],
+      [20n, true],
+      [30n, false],
+    ]);
+  });
+
   it('delivers one at a time, in order', async () => {
     const stage = new Stage();
     stage.delivery.push(work(10n));
