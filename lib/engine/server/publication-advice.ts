@@ -45,7 +45,7 @@ function limitedMessage(row: TextRow): string {
 function oddTables(names: string): string {
   return `with recursive
     pub as (
-      select p.oid, p.puballtables, p.pubviaroot, p.pubupdate or p.pubdelete as keyed,
+      select p.oid, p.puballtables, p.pubupdate or p.pubdelete as keyed,
         pg_catalog.to_jsonb(p) ->> 'pubgencols' as generated
       from pg_catalog.pg_publication p where p.pubname in (${names})),
     published(pub, rel, lister) as (
@@ -57,8 +57,8 @@ function oddTables(names: string): string {
       select p.oid, c.oid, null from pub p join pg_catalog.pg_class c
         on p.puballtables and c.relkind = 'r' and c.oid >= 16384
       union
-      select t.pub, i.inhrelid, case when p.pubviaroot then t.lister end
-        from published t join pub p on p.oid = t.pub join pg_catalog.pg_class c on c.oid = t.rel and c.relkind = 'p'
+      select t.pub, i.inhrelid, t.lister
+        from published t join pg_catalog.pg_class c on c.oid = t.rel and c.relkind = 'p'
         join pg_catalog.pg_inherits i on i.inhparent = t.rel),
     leaf as (
       select c.oid, c.relnamespace, c.relname, c.relreplident, c.relpersistence, p.keyed, p.generated, r.prrelid,
