@@ -26,7 +26,8 @@ export type {
   StoredCheckpoint,
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
-export { Halt, HaltError, type HaltCode } from './engine/model/halt.js';
+export { Halt, HaltError } from './engine/model/halt.js';
+export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
 export type { Message } from './engine/model/message.js';
 export type {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { HaltCode } from '../lib/engine/model/halt.js';
+import { deferred } from '../lib/engine/model/deferred.js';
+import type { HaltCode } from '../lib/engine/model/halts.js';
 import { capture, inserted, type Capture } from './support/capture.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
 import { confirmedUpTo, readSlot } from './support/logical-slot.js';
@@ -9,6 +10,7 @@ import {
   writeNoise,
 } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
+import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
 
 const suite = useServer({
@@ -53,6 +55,27 @@ async function stoppedAfterRow1(databases: SourceAndTarget): Promise<Capture> {
   await waitFor(() => capturing.applied.length === 1);
   await capturing.pipeline.stop();
   return capturing;
+}
+
+/** Writes WAL until the slot of the source has lost some that it needs. */
+async function writeUntilLost(source: TestDatabase): Promise<void> {
+  for (let rounds = 0; ; rounds++) {
+    const slot = await readSlot(source, `slot_${source.name}`);
+    if (slot?.walStatus === 'lost') break;
+    expect(rounds).toBeLessThan(20);
+    await writeNoise(source, 20_000);
+    await source.query('checkpoint');
+  }
+}
+
+async function setIdleTimeout(
+  source: TestDatabase,
+  value: string,
+): Promise<void> {
+  await source.query(
+    `alter system set idle_replication_slot_timeout = '${value}'`,
+  );
+  await source.query('select pg_reload_conf()');
 }
 
 describe('slot/not_usable', () => {
@@ -120,14 +143,7 @@ describe('slot_invalidated/wal_lost', () => {
     const databases = await sourceAndTarget(suite);
     const { source, target } = databases;
     const capturing = await stoppedAfterRow1(databases);
-    const slotName = `slot_${source.name}`;
-    for (let rounds = 0; ; rounds++) {
-      const slot = await readSlot(source, slotName);
-      if (slot?.walStatus === 'lost') break;
-      expect(rounds).toBeLessThan(20);
-      await writeNoise(source, 20_000);
-      await source.query('checkpoint');
-    }
+    await writeUntilLost(source);
     await haltsUntilMended(
       databases,
       capturing,
@@ -138,6 +154,59 @@ describe('slot_invalidated/wal_lost', () => {
       },
     );
   }, 60_000);
+
+  it('halts when that happens to a live pipeline whose sink is stuck, once the sink has let go', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const stuck = deferred<void>();
+    const { pipeline, applied } = capture(source, {
+      target,
+      apply: () => stuck.promise,
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => pipeline.status().inflightBytes > 0);
+    await writeUntilLost(source);
+    stuck.resolve();
+    await haltedFor(pipeline, 'slot_invalidated/wal_lost');
+    expect(inserted(applied, 'id')).toEqual([1]);
+  }, 60_000);
+});
+
+describe('slot_invalidated/invalidated', () => {
+  it('halts when the server gave up a slot that was idle for too long, which PostgreSQL 18 does', async () => {
+    const databases = await sourceAndTarget(suite);
+    const { source, target } = databases;
+    if (suite.server.majorVersion < 18) {
+      await expect(setIdleTimeout(source, '1s')).rejects.toThrow(
+        'unrecognized configuration parameter',
+      );
+      return;
+    }
+    const capturing = await stoppedAfterRow1(databases);
+    await setIdleTimeout(source, '1s');
+    await waitFor(
+      async () => {
+        await source.query('checkpoint');
+        const [slot] = await source.query<{ reason: string }>(
+          'select invalidation_reason as reason from pg_replication_slots where slot_name = $1',
+          [`slot_${source.name}`],
+        );
+        return slot?.reason === 'idle_timeout';
+      },
+      { timeout: 20_000, message: 'the slot to be invalidated' },
+    );
+    await setIdleTimeout(source, '0');
+    await haltsUntilMended(
+      databases,
+      capturing,
+      'slot_invalidated/invalidated',
+      async () => {
+        await capturing.pipeline.dropSlot();
+        await target.query('delete from replicant_checkpoints');
+      },
+    );
+  });
 });
 
 describe('data_gap/slot_missing_with_checkpoint', () => {

@@ -6,6 +6,7 @@ import {
   containParser,
   destroySocket,
   liftReadTimeout,
+  readAsText,
   rawConnection,
 } from '../lib/engine/server/pg-internals.js';
 import {
@@ -243,5 +244,24 @@ describe('what logical replication needs of pg', () => {
     onTestFinished(() => lifted.end());
     await lifted.connect();
     await lifted.query('select pg_sleep(0.4)');
+  });
+
+  it('reads rows as text once it is told so, though its settings say binary', async () => {
+    const source = await suite.database();
+    const answers: unknown[] = [];
+    for (const prepare of [() => {}, readAsText]) {
+      const settings = {
+        ...source.connection,
+        types: { getTypeParser: () => String },
+        binary: true,
+      };
+      const client = new pg.Client(settings);
+      prepare(client);
+      await client.connect();
+      const { rows } = await client.query<object>('select $1::int4 as n', [65]);
+      answers.push(...rows);
+      await client.end();
+    }
+    expect(answers).toEqual([{ n: '\0\0\0A' }, { n: '65' }]);
   });
 });

@@ -7,6 +7,7 @@ import {
 } from '@nestjs/common';
 import type { Pipeline } from '../engine/pipeline.js';
 import { SinkExplorer } from '../sinks/sink.explorer.js';
+import { OnHalt } from './on-halt.js';
 import { logPipeline } from './pipeline.log.js';
 import { ReplicantRegistry } from './pipeline.registry.js';
 import { ShutdownHint } from './shutdown-hint.js';
@@ -21,6 +22,7 @@ export class PipelineOrchestrator
 {
   readonly #logger = new Logger('Replicant');
   readonly #hint = new ShutdownHint(this.#logger);
+  readonly #onHalt = new OnHalt();
 
   constructor(
     private readonly registry: ReplicantRegistry,
@@ -36,6 +38,7 @@ export class PipelineOrchestrator
     }
     const pipelines = this.registry.all();
     this.#hint.watch(pipelines);
+    this.#onHalt.watch(pipelines);
     const starting = pipelines.filter(({ options }) => options.autoStart);
     for (const pipeline of starting) pipeline.start();
     const awaited = starting.filter(
@@ -63,6 +66,7 @@ export class PipelineOrchestrator
   async #stopAll(): Promise<void> {
     this.#hint.cancel();
     await Promise.all(this.registry.all().map((pipeline) => pipeline.stop()));
+    this.#onHalt.release();
   }
 }
 

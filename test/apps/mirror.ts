@@ -8,7 +8,7 @@ import {
 } from '../../lib/index.js';
 import { MirrorSink } from './mirror.sink.js';
 import { say, setting } from './settings.js';
-import { TargetModule } from './target.module.js';
+import { Target, TargetModule } from './target.module.js';
 
 @Module({
   imports: [
@@ -19,6 +19,8 @@ import { TargetModule } from './target.module.js';
         publication: 'p',
         goForwardOnly: true,
         types: 'text',
+        onHalt: process.env['ON_HALT'] === 'exit' ? 'exit' : 'stay',
+        drainTimeout: Number(process.env['DRAIN_TIMEOUT'] ?? 10_000),
         maxInflightBytes: Number(process.env['MAX_INFLIGHT_BYTES'] ?? 16 << 20),
       }),
     }),
@@ -33,6 +35,7 @@ const application = await NestFactory.createApplicationContext(
   { logger: ['warn', 'error', 'fatal'] },
 );
 if (process.env['SHUTDOWN_HOOKS'] !== 'off') application.enableShutdownHooks();
+if (process.env['IGNORE_SIGTERM'] === 'on') process.on('SIGTERM', () => {});
 
 process.once('message', () => {
   void application.close().then(() => say('closed'));
@@ -40,6 +43,14 @@ process.once('message', () => {
 // The spec has died: so do we. Neither listener keeps this process alive.
 process.once('disconnect', () => process.exit(1));
 process.channel?.unref();
+
+// What is said in the end may not arrive any more; what is written does.
+if (process.env['ON_HALT'] !== undefined) {
+  const { pool } = application.get(Target);
+  process.once('exit', () => {
+    console.log(`target ${pool.ended ? 'closed' : 'open'}`);
+  });
+}
 
 const pipeline = application.get<Pipeline>(getPipelineToken());
 pipeline.on('halt', () => say('halted'));

@@ -1,8 +1,5 @@
-import {
-  HALTS,
-  type Halt,
-  type HaltCode,
-} from '../../lib/engine/model/halt.js';
+import type { Halt } from '../../lib/engine/model/halt.js';
+import { HALTS, type HaltCode } from '../../lib/engine/model/halts.js';
 import type { Pipeline } from '../../lib/engine/pipeline.js';
 import { expect } from 'vitest';
 import type { TestDatabase } from './test-database.js';
@@ -17,9 +14,10 @@ export async function haltedFor(
     timeout: 20_000,
     message: `${code}; the pipeline is ${pipeline.state}`,
   });
-  expect(halt).toMatchObject({ code, remedy: HALTS[code] });
+  const { remedy } = HALTS[code];
+  expect(halt).toMatchObject({ code, remedy });
   expect(pipeline.state).toBe('halted');
-  expect(pipeline.status().halt).toMatchObject({ code, remedy: HALTS[code] });
+  expect(pipeline.status().halt).toMatchObject({ code, remedy });
   await expect(pipeline.whenStreaming()).rejects.toThrow(code);
   return halt;
 }

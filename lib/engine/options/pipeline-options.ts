@@ -33,27 +33,12 @@ export interface PipelineOptions {
   /** The publication, or several whose union is streamed. They must exist. */
   publication: string | readonly string[];
   /**
-   * Consent to start with the changes from now on, without the rows that exist already.
-   *
-   * @default false
-   */
-  goForwardOnly?: boolean;
-  /** @default 'exact' */
-  types?: TypesOption;
-  /**
    * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
    * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
    *
    * @default 16777216
    */
   maxInflightBytes?: number;
-  /**
-   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
-   * which saves work for the server and for this process. The first data after a silence never waits.
-   *
-   * @default true
-   */
-  readPacing?: boolean;
   /**
    * How often a fault that the server reports before the stream begins is tried again before the pipeline halts with
    * `command_error/exhausted`; 0 halts on the first. A server that is down is not counted, and is tried for ever.
@@ -74,6 +59,21 @@ export interface PipelineOptions {
    * @default false
    */
   leaderElection?: boolean;
+  /**
+   * Consent to start with the changes from now on, without the rows that exist already.
+   *
+   * @default false
+   */
+  goForwardOnly?: boolean;
+  /** @default 'exact' */
+  types?: TypesOption;
+  /**
+   * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
+   * which saves work for the server and for this process. The first data after a silence never waits.
+   *
+   * @default true
+   */
+  readPacing?: boolean;
   /**
    * What follows a halt: `stay` leaves the process running, `exit` shuts it down with exit code 1.
    *

@@ -15,13 +15,13 @@ import type {
 export interface ResolvedOptions {
   readonly slotName: string;
   readonly publications: readonly string[];
-  readonly goForwardOnly: boolean;
-  readonly types: TypesOption;
   readonly maxInflightBytes: number;
-  readonly readPacing: boolean;
   readonly maxCommandRetries: number;
   readonly failover: boolean;
   readonly leaderElection: boolean;
+  readonly goForwardOnly: boolean;
+  readonly types: TypesOption;
+  readonly readPacing: boolean;
   readonly onHalt: 'stay' | 'exit';
   readonly startup: 'background' | 'wait';
   readonly autoStart: boolean;
@@ -33,13 +33,13 @@ const KNOWN = new Set([
   'connection',
   'slotName',
   'publication',
-  'goForwardOnly',
-  'types',
   'maxInflightBytes',
-  'readPacing',
   'maxCommandRetries',
   'failover',
   'leaderElection',
+  'goForwardOnly',
+  'types',
+  'readPacing',
   'onHalt',
   'startup',
   'autoStart',
@@ -70,17 +70,17 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
   return {
     slotName: slotName(options.slotName),
     publications: publications(options.publication),
-    goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
-    types: types(options.types),
     maxInflightBytes: positiveInteger(
       'maxInflightBytes',
       options.maxInflightBytes,
       16 * 1024 * 1024,
     ),
-    readPacing: flag('readPacing', options.readPacing, true),
     maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
     failover: flag('failover', options.failover, false),
     leaderElection: flag('leaderElection', options.leaderElection, false),
+    goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
+    types: types(options.types),
+    readPacing: flag('readPacing', options.readPacing, true),
     onHalt: oneOf('onHalt', options.onHalt, ['stay', 'exit']),
     startup: oneOf('startup', options.startup, ['background', 'wait']),
     autoStart: flag('autoStart', options.autoStart, true),

@@ -52,6 +52,11 @@ export function liftReadTimeout(client: Client): void {
     Reflect.set(parameters, 'query_timeout', 0);
 }
 
+/** Rows come as text, whatever the settings of the connection and the defaults of `pg` say. */
+export function readAsText(client: Client): void {
+  Reflect.set(client, 'binary', false);
+}
+
 /**
  * Lets an answer that `pg` cannot parse end the connection. Its parser throws out of the socket's `data` event, which would
  * end the process: for bytes that are no protocol, and where the server asks for a way to log in that `pg` does not know,

@@ -8,6 +8,7 @@ import {
   containParser,
   destroySocket,
   liftReadTimeout,
+  readAsText,
 } from './pg-internals.js';
 import { pinSettingsSql } from './session-settings.js';
 
@@ -51,6 +52,7 @@ export async function openClient(
   target.signal.throwIfAborted();
   const client = createClient(settings, kind);
   liftReadTimeout(client);
+  readAsText(client);
   containParser(client, copyData);
   // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
   client.on('error', ignore);

@@ -50,17 +50,25 @@ describe('judgeSlot', () => {
       { wal_status: 'lost', confirmed_flush_lsn: null },
       'slot_invalidated/wal_lost',
     ],
-    [{ conflicting: true }, 'slot_invalidated/conflict'],
-    [{ invalidation_reason: 'wal_removed' }, 'slot_invalidated/wal_lost'],
-    [{ invalidation_reason: 'rows_removed' }, 'slot_invalidated/rows_removed'],
-    [
-      { invalidation_reason: 'wal_level_insufficient' },
-      'slot_invalidated/wal_level_insufficient',
-    ],
-    [{ invalidation_reason: 'idle_timeout' }, 'slot_invalidated/invalidated'],
+    [{ wal_status: 'lost', conflicting: true }, 'slot_invalidated/conflict'],
   ])('refuses a slot that the server has invalidated: %j', (columns, code) => {
     expect(
       judgeSlot({ ...USABLE, ...columns }, 'shop', 'pgoutput'),
     ).toMatchObject({ kind: 'halt', code });
+  });
+
+  it.each([
+    ['wal_removed', 'slot_invalidated/wal_lost'],
+    ['rows_removed', 'slot_invalidated/rows_removed'],
+    ['wal_level_insufficient', 'slot_invalidated/wal_level_insufficient'],
+    ['idle_timeout', 'slot_invalidated/invalidated'],
+  ])('takes the reason %s before all else', (reason, code) => {
+    const row = {
+      ...USABLE,
+      wal_status: 'lost',
+      conflicting: true,
+      invalidation_reason: reason,
+    };
+    expect(judgeSlot(row, 'shop', 'pgoutput')).toMatchObject({ code });
   });
 });

@@ -1,4 +1,4 @@
-import type { HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import { parseLsn, type Lsn } from '../model/lsn.js';
 import { quoteIdentifier, quoteLiteral } from './identifiers.js';
 import type { CommandSession } from './session.js';
@@ -84,12 +84,11 @@ function findMisfit(
   return null;
 }
 
+/** The reason comes first: whatever it is, `wal_status` then says `lost`, and that is all that older servers say. */
 function findInvalidation(row: SlotRow): HaltCode | null {
-  if (row.wal_status === 'lost') return 'slot_invalidated/wal_lost';
-  if (row.conflicting === true) return 'slot_invalidated/conflict';
   switch (row.invalidation_reason ?? '') {
     case '':
-      return null;
+      break;
     case 'wal_removed':
       return 'slot_invalidated/wal_lost';
     case 'rows_removed':
@@ -99,6 +98,8 @@ function findInvalidation(row: SlotRow): HaltCode | null {
     default:
       return 'slot_invalidated/invalidated';
   }
+  if (row.conflicting === true) return 'slot_invalidated/conflict';
+  return row.wal_status === 'lost' ? 'slot_invalidated/wal_lost' : null;
 }
 
 /**

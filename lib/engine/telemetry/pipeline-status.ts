@@ -1,4 +1,4 @@
-import type { HaltCode } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
 
 /** Where a pipeline is, ready for JSON: positions and times are text. */

@@ -1,0 +1,230 @@
+/** What is said of a reason for which a pipeline halts. */
+interface HaltText {
+  /** What has happened. */
+  readonly cause: string;
+  /** What to do, in a sentence or a few. */
+  readonly remedy: string;
+}
+
+/** Every reason for which a pipeline halts. `docs/halts.md` is made of it. */
+export const HALTS = {
+  'config/go_forward_required': {
+    cause:
+      'The sink has no checkpoint and the slot is new, so the rows that exist already would never reach it, and nobody has agreed to that.',
+    remedy:
+      'Set goForwardOnly: true to begin with the changes from now on, or restore the checkpoint of this slot.',
+  },
+  'config/server_too_old': {
+    cause: 'The server is older than PostgreSQL 15.',
+    remedy: 'Use PostgreSQL 15 or later.',
+  },
+  'config/failover_unsupported': {
+    cause:
+      'The option failover is on, and the server is older than PostgreSQL 17.',
+    remedy: 'Remove the option failover, or use PostgreSQL 17 or later.',
+  },
+  'session_identity/other_server': {
+    cause:
+      'The connection leads to another cluster than the one whose positions the checkpoint holds.',
+    remedy:
+      'Point the connection at the server that the checkpoint belongs to, or remove the checkpoint row to start anew.',
+  },
+  'session_identity/rejected': {
+    cause:
+      'The @OnSessionIdentity() method of the sink did not accept the server, or the server did not say who it is.',
+    remedy:
+      'Point the connection at the server that the sink is bound to, or change what its @OnSessionIdentity() method accepts.',
+  },
+  'publication/missing': {
+    cause:
+      'A publication of the option publication does not exist, now or at the point of the WAL that is being read. The server would stream the rest without a word.',
+    remedy:
+      'Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, load the sink anew from the source and remove its checkpoint.',
+  },
+  'preflight/self_feeding': {
+    cause:
+      'A publication carries the table of the checkpoint, so that every checkpoint would be a change, which would be a checkpoint, for ever.',
+    remedy:
+      'Leave the checkpoint table out of the publication: publish the tables by name instead.',
+  },
+  'preflight/wal_level': {
+    cause:
+      'The WAL of the server does not hold what logical replication needs.',
+    remedy:
+      "Run: ALTER SYSTEM SET wal_level = 'logical'; then restart the server.",
+  },
+  'preflight/replication_role': {
+    cause: 'The role of the connection may not replicate.',
+    remedy:
+      'Run, as a superuser: ALTER ROLE … REPLICATION; for the role of the connection. Managed services have a role of their own for it, such as rds_replication.',
+  },
+  'preflight/pooler': {
+    cause:
+      'Between the pipeline and the server stands something that is no PostgreSQL server.',
+    remedy:
+      'Connect to PostgreSQL itself: a connection pooler cannot carry a replication session.',
+  },
+  'preflight/synchronous_standby': {
+    cause:
+      'synchronous_standby_names of the source matches the pipeline, and the sink writes to the same cluster: its commit would wait until the pipeline has confirmed it, and the pipeline for the commit.',
+    remedy:
+      'Leave application names that begin with nestjs-replicant out of synchronous_standby_names: the commit of the sink would wait for itself.',
+  },
+  'slot/not_usable': {
+    cause:
+      'The slot is not a durable logical slot of this database with this output plugin and without two-phase decoding.',
+    remedy:
+      'Choose another slotName, or drop the slot with pg_drop_replication_slot() if nothing else needs it.',
+  },
+  slot_synced_unpromoted: {
+    cause:
+      'The slot is a copy that a standby keeps of a slot on its primary, and it cannot be used before the standby is promoted.',
+    remedy:
+      'Promote the standby, connect to the primary, or set leaderElection: true to wait for the promotion.',
+  },
+  'slot_origin/slot_origin_unavailable': {
+    cause: 'The server does not tell from which position on the slot streams.',
+    remedy:
+      'Drop the slot, and reconcile the log with the source before the next start.',
+  },
+  'slot_origin/slot_origin_rejected': {
+    cause:
+      'The @OnSlotOrigin() method of the sink did not accept the position from which the slot streams.',
+    remedy:
+      'Reconcile the log with the source: what its @OnSlotOrigin() method misses may be lost.',
+  },
+  'slot_invalidated/wal_lost': {
+    cause:
+      'The server has removed WAL that the slot needs, because it fell further behind than max_slot_wal_keep_size allows.',
+    remedy:
+      'Drop the slot, load the sink anew from the source and remove its checkpoint; raise max_slot_wal_keep_size.',
+  },
+  'slot_invalidated/conflict': {
+    cause: 'The slot is on a standby and conflicted with its recovery.',
+    remedy:
+      'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+  },
+  'slot_invalidated/rows_removed': {
+    cause:
+      'The primary has removed catalog rows that the slot on its standby needs.',
+    remedy:
+      'Drop the slot, load the sink anew from the source and remove its checkpoint; set hot_standby_feedback on the standby.',
+  },
+  'slot_invalidated/wal_level_insufficient': {
+    cause: 'wal_level was below logical for a while.',
+    remedy:
+      'Set wal_level = logical, drop the slot, load the sink anew from the source and remove its checkpoint.',
+  },
+  'slot_invalidated/invalidated': {
+    cause:
+      'The server has invalidated the slot for another reason, such as idle_replication_slot_timeout.',
+    remedy:
+      'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+  },
+  'data_gap/slot_missing_with_checkpoint': {
+    cause:
+      'The sink has a checkpoint, so the slot has existed, and it is gone.',
+    remedy:
+      'The changes since the checkpoint are lost with the slot: load the sink anew from the source and remove its checkpoint.',
+  },
+  'data_gap/slot_moved': {
+    cause:
+      'The slot stands after the last position that was stored with the checkpoint: somebody advanced it, or dropped and created it again.',
+    remedy:
+      'Somebody advanced or re-created the slot, changes in between are lost: load the sink anew from the source and remove its checkpoint.',
+  },
+  'data_gap/checkpoint_ahead_of_server': {
+    cause:
+      'The WAL of the server ends before the checkpoint: it was restored from a backup, or is a standby that was promoted before it had everything.',
+    remedy:
+      'The server was restored to a time before the checkpoint: load the sink anew from the source and remove its checkpoint.',
+  },
+  'data_gap/timeline_diverged': {
+    cause:
+      'The history of the server has left the timeline of the checkpoint before the position of the checkpoint: what the sink has applied since then does not exist on this server.',
+    remedy:
+      'The server left the history of the checkpoint before its position, as a standby does that was promoted too early: load the sink anew from the source and remove its checkpoint.',
+  },
+  'schema_change/destructive': {
+    cause:
+      'A table has lost a column or changed a type, its replica identity or its name, and the sink has no @OnSchemaChange() method to accept that.',
+    remedy:
+      'Adapt the sink, and accept the change in a method with @OnSchemaChange(); then start the pipeline again.',
+  },
+  'schema_change/rejected': {
+    cause:
+      'The @OnSchemaChange() method of the sink did not accept a change of a table.',
+    remedy:
+      'See halt.sinkError(); adapt the sink so that its @OnSchemaChange() method resolves, then start the pipeline again.',
+  },
+  'checkpoint/invalid': {
+    cause:
+      'The @Checkpoint() method of the sink returned neither a position nor null.',
+    remedy:
+      'Return a commit position as bigint, or null when nothing was applied yet, from the @Checkpoint() method.',
+  },
+  'command_error/permanent': {
+    cause:
+      'The server refused the connection or a command for a reason that does not pass by itself.',
+    remedy:
+      'Mend what the server reports with this SQLSTATE; then start the pipeline again.',
+  },
+  'command_error/exhausted': {
+    cause:
+      'The server refused the same step before streaming more often than maxCommandRetries allows; or, without leaderElection, another process has kept the slot for as long.',
+    remedy:
+      'Mend what the server reports, or stop the process that uses the slot; then start the pipeline again.',
+  },
+  decode_failure: {
+    cause: 'A message of the stream is malformed.',
+    remedy:
+      'Report this with the server version: the stream holds a message that cannot be read.',
+  },
+  unsupported_message: {
+    cause: 'The stream holds a message that was not asked for.',
+    remedy:
+      'Report this with the server version: the stream holds a message of an unknown kind.',
+  },
+  insert_incomplete: {
+    cause: 'The server sent an insert without the value of a column.',
+    remedy:
+      'A row filter turned an update into an insert, and the server left out a large column: set REPLICA IDENTITY FULL on that table, then load the sink anew from the source and remove its checkpoint.',
+  },
+  protocol_violation: {
+    cause:
+      'Messages of the stream contradict each other, such as two transactions with the same position.',
+    remedy:
+      'Report this with the server version: the stream holds messages in an impossible order.',
+  },
+  transaction_too_large: {
+    cause:
+      'The logical messages of one transaction hold more than maxInflightBytes.',
+    remedy:
+      'Raise maxInflightBytes above the size of the messages of the transaction.',
+  },
+  sink_failed: {
+    cause:
+      'A handler of the sink rejected, for whatever reason. Nothing of its transaction is confirmed.',
+    remedy:
+      'See halt.sinkError(); mend the sink or its database, then start the pipeline again.',
+  },
+  'sink_failed/no_promise': {
+    cause:
+      'A handler of the sink returned no promise, so nothing tells when its work is durable.',
+    remedy:
+      'Return the promise of the work from the handler (declare it async), so that nothing is confirmed before it is durable.',
+  },
+  'sink_failed/partial_transaction': {
+    cause:
+      'A handler of the sink resolved although the connection was lost before it had read the transaction to its end.',
+    remedy:
+      'The handler caught the error that reading changes threw, and resolved, so that a part of the transaction may be committed. A CheckpointTable was set back and the next start brings the whole transaction again: before that, let the error leave the handler, and remove the part unless the sink writes by key. A checkpoint of your own has to be set below the position of this halt first.',
+  },
+  'sink_failed/around_skipped': {
+    cause: 'The option around resolved or failed without having called next().',
+    remedy: 'Call next() exactly once in the option around.',
+  },
+} as const satisfies Record<string, HaltText>;
+
+/** Names a reason for which a pipeline halts. */
+export type HaltCode = keyof typeof HALTS;
