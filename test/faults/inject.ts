@@ -42,6 +42,15 @@ const INJECTIONS: Readonly<Record<Kind, Injection>> = {
     stage.start();
   },
 
+  async 'kill-after-large'(stage) {
+    await stage.booted();
+    const held = stage.holdSink('large');
+    stage.load.makeLarge();
+    await held;
+    await stage.application.kill();
+    stage.start();
+  },
+
   async sigterm(stage) {
     await stage.booted();
     stage.application.signal('SIGTERM');
@@ -101,7 +110,7 @@ const INJECTIONS: Readonly<Record<Kind, Injection>> = {
   },
 
   async sink(stage) {
-    await stage.holdSink();
+    await stage.holdSink('work');
     await stage.terminateSessions();
   },
 
@@ -113,7 +122,7 @@ const INJECTIONS: Readonly<Record<Kind, Injection>> = {
   },
 
   async stop(stage) {
-    await stage.holdSink();
+    await stage.holdSink('work');
     stage.application.close();
     await stage.terminateSessions();
     await stage.ended();

@@ -6,6 +6,7 @@ export const FAMILIES = {
   application: [
     'kill',
     'kill-connecting',
+    'kill-after-large',
     'sigterm',
     'sigterm-twice',
     'close',

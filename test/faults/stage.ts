@@ -13,6 +13,7 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
 import { Load, LOAD_TABLES } from './load.js';
+import type { Place } from './programs/ledger.sink.js';
 
 const PROGRAM = path.join(import.meta.dirname, 'programs', 'mirror.js');
 const SLOT = 'faults';
@@ -114,14 +115,14 @@ export class Stage {
     }
   }
 
-  /** Lets the sink rest in the middle of its next transaction, and waits until it does. */
-  async holdSink(): Promise<void> {
+  /** Lets the sink rest, and waits until it does. */
+  async holdSink(place: Place): Promise<void> {
     await this.booted();
     const { application } = this;
     const held = (): number =>
       application.said.filter((word) => word === 'held').length;
     const before = held();
-    application.tell('hold');
+    application.tell(`hold ${place}`);
     await waitFor(
       () => {
         application.refuseEnd();

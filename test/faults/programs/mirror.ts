@@ -40,7 +40,8 @@ const sink = application.get(LedgerSink);
 let closing = false;
 
 process.on('message', (word) => {
-  if (word === 'hold') sink.holdNext();
+  if (word === 'hold work') sink.holdAt('work');
+  if (word === 'hold large') sink.holdAt('large');
   if (word === 'status') say(`status ${JSON.stringify(pipeline.status())}`);
   if (word === 'close') void close();
 });
