@@ -1,71 +1,36 @@
 import { Assembler } from './assemble/assembler.js';
+import type { ConnectionSubject } from './pipeline-subject.js';
 import type { Work } from './deliver/serial-delivery.js';
-import type { Sink } from './deliver/sink.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { type Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
-import type { SchemaChange } from './model/schema-change.js';
 import type { Transaction } from './model/transaction.js';
 import { within } from './model/within.js';
-import type { ResolvedOptions } from './options/resolve-options.js';
+import { Backpressure, HAND_OVER_BYTES } from './pipeline-backpressure.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
-import type { PipelineSchema } from './pipeline-schema.js';
+import { withPlannedSession } from './pipeline-opening.js';
 import { ShapeStorage } from './pipeline-shapes.js';
-import type { SinkWork } from './pipeline-work.js';
-import type { Advice } from './server/advice.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
-import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
-import { hasSqlstate, type Phase } from './server/error-classes.js';
-import { withSqlSession, type SessionTarget } from './server/session.js';
-import { watchCreation } from './server/slot-creation.js';
-import { slotHeldError } from './server/slot-holder.js';
+import type { StreamPlan } from './server/connect-chain.js';
+import type { Phase } from './server/error-classes.js';
+import { withSqlSession } from './server/session.js';
 import { readTypes } from './server/type-catalog.js';
 import { Feedback } from './source/feedback.js';
 import { PacedReading, type Reading } from './source/paced-reading.js';
 import { Positions } from './source/positions.js';
 import { ReadGate } from './source/read-gate.js';
-import {
+import type {
   ReplicationSession,
-  type ServerNotice,
+  ServerNotice,
 } from './source/replication-session.js';
-import type { SlotWait } from './telemetry/slot-wait.js';
 import type { CatalogType } from './values/catalog-types.js';
 
-/** What a connection works for. */
-export interface ConnectionSubject {
-  readonly pipeline: string;
-  readonly options: ResolvedOptions;
-  readonly sink: Sink;
-  readonly target: SessionTarget;
-  readonly advice: Advice;
-  readonly schema: PipelineSchema;
-  /** Is told what the sink works on. */
-  readonly work: SinkWork;
-  /** Runs a handler so that what it calls can tell that it is inside one. */
-  insideDelivery(work: () => Promise<void>): Promise<void>;
-  delivered(transaction: Transaction, changes: number, ms: number): void;
-  /** A schema change that the pipeline goes on with. */
-  schemaChange(change: SchemaChange, commitLsn: Lsn): void;
-  /** A position moved. */
-  moved(): void;
-  warning(message: string): void;
-  /** See {@link CreationSubject}. */
-  waiting(wait: SlotWait | null): void;
-  withdrawing(work: Promise<void>): void;
-}
-
-/** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
-const HAND_OVER_BYTES = 2 * 1024 * 1024;
-/** Payload bytes that are held of a transaction which the sink reads while it arrives. */
-const ARRIVING_BYTES = 1024 * 1024;
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
 /** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
 const PUBLICATION_SKIPPED = '55000';
-/** SQLSTATE by which START_REPLICATION says that another session streams from the slot. */
-const SLOT_IN_USE = '55006';
 
 /** One connection's life: joins the rooms that a row runs through, from the socket to the sink and back to the server. */
 export class PipelineConnection {
@@ -78,6 +43,7 @@ export class PipelineConnection {
   readonly #intake: PipelineIntake;
   readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
+  readonly #backpressure: Backpressure;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
   /** Transactions up to this commit position were applied before. */
@@ -128,12 +94,18 @@ export class PipelineConnection {
       delivered: (transaction, changes, ms) =>
         subject.delivered(transaction, changes, ms),
       progressed: () => {
-        this.#releaseWhenDrained();
+        this.#backpressure.releaseWhenDrained();
         this.#moved();
       },
       warning: (message) => subject.warning(message),
       failed: (error) => this.#fail(error),
     });
+    this.#backpressure = new Backpressure(
+      this.#gate,
+      this.#delivery,
+      this.#intake,
+      subject.options.maxInflightBytes,
+    );
     this.#feedback = new Feedback({
       positions: this.positions,
       walSenderTimeoutMs: plan.walSenderTimeoutMs,
@@ -155,37 +127,11 @@ export class PipelineConnection {
     subject: ConnectionSubject,
     entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
-    const { slotName } = subject.options;
-    const session = await ReplicationSession.open(subject.target);
-    const { signal } = subject.target;
-    const cut = (): void => session.destroy();
-    signal.addEventListener('abort', cut, { once: true });
-    entered('connecting');
-    try {
-      signal.throwIfAborted();
-      const commands = watchCreation(session.commands, {
-        ...subject,
-        slotName,
-      });
-      const plan = await runConnectChain(commands, {
-        pipeline: subject.pipeline,
-        options: subject.options,
-        sink: subject.sink,
-        warning: (message) => subject.warning(message),
-      });
-      await subject.advice.give(session.commands);
+    return withPlannedSession(subject, entered, async (session, plan) => {
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;
-    } catch (error) {
-      const told = hasSqlstate(error, SLOT_IN_USE)
-        ? await slotHeldError(session.commands, slotName)
-        : error;
-      session.destroy();
-      throw told;
-    } finally {
-      signal.removeEventListener('abort', cut);
-    }
+    });
   }
 
   /**
@@ -207,7 +153,7 @@ export class PipelineConnection {
         schema: schema.watch((change, commitLsn) =>
           this.#subject.schemaChange(change, commitLsn),
         ),
-        drained: () => this.#releaseWhenDrained(),
+        drained: () => this.#backpressure.releaseWhenDrained(),
       }),
     );
     this.#reading.start();
@@ -226,7 +172,7 @@ export class PipelineConnection {
 
   /** Payload bytes received and not yet durable. */
   get inflightBytes(): number {
-    return this.#delivery.bytes + this.#intake.openBytes;
+    return this.#backpressure.inflightBytes;
   }
 
   /** How the socket is read. */
@@ -337,32 +283,13 @@ export class PipelineConnection {
     this.#framesFlowed = true;
     this.#feedback.heard();
     this.#intake.take(bytes, start, end);
-    this.#holdWhenFull();
+    this.#backpressure.holdWhenFull();
   }
 
   #push(work: Work): void {
     // Nothing is taken in any more, so nothing is read either.
     if (work.kind === 'end') this.#gate.hold('ending');
     this.#delivery.push(work);
-  }
-
-  /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
-  #holdWhenFull(): void {
-    if (this.#delivery.bytes > 0 && this.#fullTo(1))
-      this.#gate.hold('backpressure');
-  }
-
-  #releaseWhenDrained(): void {
-    if (this.#delivery.bytes === 0 || !this.#fullTo(0.5))
-      this.#gate.release('backpressure');
-  }
-
-  /** Whether this part of what may be held is held. */
-  #fullTo(part: number): boolean {
-    return (
-      this.inflightBytes >= this.#subject.options.maxInflightBytes * part ||
-      this.#delivery.arrivingBytes >= ARRIVING_BYTES * part
-    );
   }
 
   #notice({ severity, code }: ServerNotice): void {

@@ -4,10 +4,8 @@ import { Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { SchemaChangeFault } from './model/schema-change-fault.js';
 import { within } from './model/within.js';
-import {
-  PipelineConnection,
-  type ConnectionSubject,
-} from './pipeline-connection.js';
+import { PipelineConnection } from './pipeline-connection.js';
+import type { ConnectionSubject } from './pipeline-subject.js';
 import { askAboutChanges } from './pipeline-schema.js';
 import {
   judgeError,
