@@ -308,7 +308,9 @@ describe('a question about the slot', () => {
     pipeline.start();
     await waitFor(() => pipeline.status().attempt > 0);
     await pipeline.checkSlot();
-    expect(pipeline.status().slot?.reason).toBe('server error 28P01');
+    expect(pipeline.status().slot?.reason).toBe(
+      'server error 28P01 (invalid_password)',
+    );
     const { attempt } = pipeline.status();
     connections = 0;
     for (let probes = 0; probes < 20; probes++) await pipeline.checkSlot();
