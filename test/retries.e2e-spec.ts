@@ -8,7 +8,11 @@ import { TcpProxy } from './support/tcp-proxy.js';
 import { waitFor } from './support/wait-for.js';
 
 // An outage of hours in seconds.
-vi.mock('../lib/engine/server/retry-delay.js', () => ({ retryDelay: () => 1 }));
+vi.mock('../lib/engine/server/retry-delay.js', () => ({
+  authenticationDelay: () => 1,
+  backoffDelay: () => 1,
+  pollDelay: () => 1,
+}));
 
 const suite = useServer();
 const ATTEMPTS = 250;
