@@ -26,6 +26,7 @@ export type {
   StoredCheckpoint,
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
+export { ConnectionFault } from './engine/model/connection-fault.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
