@@ -68,7 +68,7 @@ export type {
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
 export type { SlotWait } from './engine/telemetry/slot-wait.js';
-export type { SlotHolder, SlotStatus } from './engine/telemetry/slot-status.js';
+export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

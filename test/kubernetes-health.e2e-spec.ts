@@ -97,6 +97,7 @@ describe('the application of the sample', () => {
     await source.query("update stock set pieces = 9 where sku = 'bolt'");
     await pod.reports({ handler: { runningMilliseconds: POSITIVE } });
     pod.application.signal('SIGTERM');
+    await pod.reports({ state: 'draining', health: 'down' });
     await pod.answers([200, 200, 503]);
     await lock.query('rollback');
     expect(await pod.application.ended()).toMatchObject({ signal: 'SIGTERM' });

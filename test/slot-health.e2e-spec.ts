@@ -230,7 +230,7 @@ describe('a question about the slot', () => {
     expect(connections).toBe(1);
   });
 
-  it('fails quietly and in time, is not in the way of the stream, and ends with a stop', async () => {
+  it('fails quietly and in time, and is not in the way of the stream', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const proxy = await TcpProxy.start(suite.server.connection);
     onTestFinished(() => proxy.close());
@@ -261,14 +261,33 @@ describe('a question about the slot', () => {
     expect(pipeline.state).toBe('streaming');
     await source.query('insert into t values (1)');
     await pipeline.caughtUp(await flushedLsn(source));
+  });
 
+  it('ends with a stop', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    let port = suite.server.connection.port;
+    const { pipeline } = capture(source, {
+      target,
+      connection: () => ({
+        ...source.connection,
+        port,
+        connectionTimeoutMillis: 60_000,
+      }),
+      health: { timeout: 60_000 },
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    port = proxy.port;
+    proxy.cut();
     const asking = pipeline.checkSlot();
     await waitFor(() => proxy.open > 0);
     await pipeline.stop();
     await asking;
     proxy.restore();
     await waitFor(() => proxy.open === 0);
-    expect(pipeline.status().slot).toEqual(unknown);
+    expect(pipeline.status().slot).toBeNull();
   });
 
   it('ends with the stop of a pipeline that has halted', async () => {

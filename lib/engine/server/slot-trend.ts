@@ -1,5 +1,5 @@
 import { formatLsn } from '../model/lsn.js';
-import type { SlotHolder, SlotStatus } from '../telemetry/slot-status.js';
+import type { WalHolder, SlotStatus } from '../telemetry/slot-status.js';
 import type {
   OldTransaction,
   SlotSample,
@@ -76,7 +76,7 @@ export class SlotTrend {
     oldest: OldTransaction | null,
     { retainedWalBytes, lagBytes }: SlotSampleRow,
     at: number,
-  ): SlotHolder | null {
+  ): WalHolder | null {
     if (oldest === null) {
       this.#oldest = null;
       return null;

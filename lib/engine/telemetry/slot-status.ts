@@ -1,5 +1,5 @@
 /** A transaction on the source that keeps WAL, whatever is confirmed. */
-export interface SlotHolder {
+export interface WalHolder {
   /** Process id of its session; `null` for a prepared transaction. */
   readonly pid: number | null;
   /** Name of a prepared transaction, of at most 64 printable characters; `null` for one of a session. */
@@ -43,5 +43,5 @@ export interface SlotStatus {
   /** Seconds until nothing of that is left, if the slot stays where it is and WAL is written as between the last two answers. */
   readonly secondsToLoss: number | null;
   /** The oldest transaction, when it has run for ten seconds and WAL is kept that is confirmed. */
-  readonly heldBy: SlotHolder | null;
+  readonly heldBy: WalHolder | null;
 }
