@@ -26,6 +26,7 @@ export type {
   StoredCheckpoint,
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
+export { ConnectionFault } from './engine/model/connection-fault.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
@@ -48,6 +49,10 @@ export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
 export type {
+  HealthOptions,
+  ResolvedHealthOptions,
+} from './engine/options/health-options.js';
+export type {
   AroundDelivery,
   ConnectionOption,
   ConnectionSettings,
@@ -62,6 +67,8 @@ export type {
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
+export type { SlotWait } from './engine/telemetry/slot-wait.js';
+export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {
   DEFAULT_PIPELINE,
   definePipeline,

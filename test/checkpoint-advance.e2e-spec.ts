@@ -27,6 +27,7 @@ describe('advance', () => {
       commitLsn: tx.commitLsn,
       confirmedLsn: tx.commitEndLsn,
       ...source,
+      relations: null,
     });
     expect(table.advancedTo).toBeNull();
   });
@@ -163,6 +164,7 @@ describe('confirm', () => {
       commitLsn: null,
       confirmedLsn: 0x1_0000_0000n,
       ...SOURCE,
+      relations: null,
     });
     expect(table.advancedTo).toBeNull();
   });

@@ -171,11 +171,13 @@ describe('the checkpoint table', () => {
       commitLsn: 0x100n,
       confirmedLsn: 0x120n,
       ...SOURCE,
+      relations: null,
     });
     expect(await audit.load()).toEqual({
       commitLsn: 0x10n,
       confirmedLsn: 0x30n,
       ...OTHER_SOURCE,
+      relations: null,
     });
   });
 

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { ClientConfig } from 'pg';
 import { describe, expect, it } from 'vitest';
 import type { ConnectionOption } from '../lib/engine/options/pipeline-options.js';
@@ -65,6 +66,41 @@ describe('the option connection', () => {
       [pid],
     );
     expect(rows).toEqual([{ application_name: 'nestjs-replicant test' }]);
+  });
+});
+
+describe('every session', () => {
+  it('has TCP keepalive on, so that nobody in between takes an idle one for dead (C08)', async () => {
+    const { source, target } = await sourceAndTarget(
+      suite,
+      `create type mood as enum ('ok');
+       create table t(id int primary key, moods mood[]); create publication p for table t`,
+    );
+    const kept = new Map<Socket, boolean>();
+    const { pipeline } = capture(source, {
+      target,
+      connection: {
+        ...source.connection,
+        stream: () => {
+          const socket = new Socket();
+          const setKeepAlive = socket.setKeepAlive.bind(socket);
+          kept.set(socket, false);
+          socket.setKeepAlive = (enable, delay) => {
+            kept.set(socket, enable === true);
+            return setKeepAlive(enable, delay);
+          };
+          return socket;
+        },
+      },
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    const first = kept.size;
+    // The type is looked up on a session of its own.
+    await source.query(`insert into t values (1, '{ok}')`);
+    await pipeline.caughtUp();
+    expect(kept.size).toBeGreaterThan(first);
+    expect([...kept.values()]).not.toContain(false);
   });
 });
 

@@ -19,7 +19,10 @@ import {
   type Transaction,
 } from 'nestjs-replicant';
 import { ReplicantHealthIndicator } from 'nestjs-replicant/terminus';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { codeBlocks } from '../tools/markdown.mjs';
+import { present } from './support/present.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
@@ -80,6 +83,21 @@ class HealthController {
 })
 class HealthModule {}
 
+function partOf(whole: unknown, name: string): unknown {
+  return typeof whole === 'object' && whole !== null
+    ? Object.entries(whole).find(([key]) => key === name)?.[1]
+    : undefined;
+}
+
+/** Names and kinds of everything; what is null may be of any kind. */
+function shapeOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return Array.isArray(value) ? 'array' : 'value';
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [key, shapeOf(part)]),
+  );
+}
+
 /** An application that serves its health over HTTP. */
 class Served {
   private constructor(
@@ -124,6 +142,12 @@ class Served {
         async (probe) => (await fetch(`${this.address}/${probe}`)).status,
       ),
     );
+  }
+
+  /** What readiness says of pipelines that are down. */
+  async failure(): Promise<unknown> {
+    const answer: unknown = JSON.parse(await this.ready());
+    return partOf(partOf(answer, 'error'), 'replicant');
   }
 
   async ready(): Promise<string> {
@@ -194,6 +218,14 @@ describe('health over HTTP', () => {
       },
     });
     expect(halted).not.toContain(SECRET);
+    await waitFor(() => served.pipeline.status().slot !== null, {
+      message: 'an answer to what the probes have asked',
+    });
+    const documented: unknown = JSON.parse(
+      present(codeBlocks(readFileSync('docs/health.md', 'utf8'), 'json')[0])
+        .code,
+    );
+    expect(shapeOf(documented)).toEqual(shapeOf(await served.failure()));
 
     served.sink.fails = false;
     served.pipeline.start();

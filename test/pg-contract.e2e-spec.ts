@@ -3,6 +3,7 @@ import pg, { type Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CopyDataListener } from '../lib/engine/server/copy-data-splitter.js';
 import {
+  announcedProcessId,
   containParser,
   destroySocket,
   liftReadTimeout,
@@ -74,6 +75,14 @@ describe('what logical replication needs of pg', () => {
     const { client, source } = await session();
     const { rows } = await client.query<{ dbname: string }>('IDENTIFY_SYSTEM');
     expect(rows).toMatchObject([{ dbname: source.name }]);
+  });
+
+  it('keeps the process id that the server has announced', async () => {
+    const { client } = await session();
+    const { rows } = await client.query<{ pid: string }>(
+      'select pg_backend_pid()::text as pid',
+    );
+    expect(rows).toEqual([{ pid: String(announcedProcessId(client)) }]);
   });
 
   it('tells the start of the stream before the first frame, and gives every frame whole', async () => {

@@ -11,6 +11,7 @@ describe('the old row', () => {
     const { run, applied } = await streaming(
       suite,
       'create table t(id int primary key, v text)',
+      { schemaChange: async () => {} },
     );
     await run(`insert into t values (1, 'a')`);
     await run(`update t set v = 'b'`);

@@ -31,6 +31,7 @@ describe('a table that changes in mid-stream', () => {
     const { run, applied } = await streaming(
       suite,
       'create table t(id int primary key, a int)',
+      { schemaChange: async () => {} },
     );
     await run(`begin;
       insert into t values (1, 1);

@@ -1,3 +1,6 @@
+import { HealthIndicatorService } from '@nestjs/terminus';
+import { ReplicantRegistry } from 'nestjs-replicant';
+import { ReplicantHealthIndicator } from 'nestjs-replicant/terminus';
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { HaltError } from '../lib/engine/model/halt.js';
@@ -77,6 +80,21 @@ function everythingSaid(pipeline: Pipeline): unknown[] {
   return said;
 }
 
+/** What the probes answer. */
+function healthOf(pipeline: Pipeline): unknown {
+  const indicator = new ReplicantHealthIndicator(
+    new ReplicantRegistry([pipeline]),
+    new HealthIndicatorService(),
+  );
+  const answers = [
+    indicator.startup(),
+    indicator.liveness(),
+    indicator.readiness(),
+  ];
+  if (pipeline.status().slot === null) throw new Error('The slot is missing.');
+  return answers;
+}
+
 async function errorOf(work: Promise<unknown>): Promise<unknown> {
   try {
     await work;
@@ -108,7 +126,12 @@ describe('no surface prints a secret', () => {
     await source.query('insert into t values (1, $1)', [SECRET]);
     const halt = await haltedFor(pipeline, 'sink_failed');
     expect(halt.sinkError()).toBe(failure);
-    const errors = [await waiting, await errorOf(pipeline.whenStreaming())];
+    await pipeline.checkSlot();
+    const errors = [
+      await waiting,
+      await errorOf(pipeline.whenStreaming()),
+      healthOf(pipeline),
+    ];
     expect(errors[0]).toBeInstanceOf(HaltError);
     expectNoSecret([halt, ...errors, ...said]);
   });
@@ -228,11 +251,14 @@ describe('no surface prints a secret', () => {
       () => pipeline.halt !== null || pipeline.status().attempt >= 1,
     );
     const asked = await errorOf(pipeline.caughtUp());
+    await pipeline.checkSlot();
+    const health = healthOf(pipeline);
     await pipeline.stop();
     const dropped = await errorOf(pipeline.dropSlot());
     expectNoSecret([
       asked,
       dropped,
+      health,
       await waiting,
       pipeline.halt,
       pipeline.status(),

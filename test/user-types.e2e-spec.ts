@@ -108,6 +108,7 @@ describe('user types', () => {
     const { source, pipeline, applied } = await streaming(
       suite,
       `create type mood as enum('sad'); create table m(id int primary key, a mood[], b text)`,
+      { schemaChange: async () => {} },
     );
     await pipeline.stop();
     await source.query(

@@ -5,7 +5,7 @@
  * Fenced blocks of a language, and the line on which the code of each begins.
  *
  * @param {string} markdown
- * @param {'ts' | 'sql'} language
+ * @param {'ts' | 'sql' | 'json'} language
  * @returns {{ line: number, code: string }[]}
  */
 export function codeBlocks(markdown, language) {

@@ -1,46 +1,32 @@
 import { Assembler } from './assemble/assembler.js';
-import type { Sink } from './deliver/sink.js';
+import type { ConnectionSubject } from './pipeline-subject.js';
+import type { Work } from './deliver/serial-delivery.js';
 import { deferred } from './model/deferred.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { type Halt, HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import { within } from './model/within.js';
-import type { ResolvedOptions } from './options/resolve-options.js';
+import { Backpressure, HAND_OVER_BYTES } from './pipeline-backpressure.js';
 import { PipelineDelivery } from './pipeline-delivery.js';
 import { PipelineIntake } from './pipeline-intake.js';
+import { withPlannedSession } from './pipeline-opening.js';
+import { ShapeStorage } from './pipeline-shapes.js';
 import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
-import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
-import { withSqlSession, type SessionTarget } from './server/session.js';
+import type { StreamPlan } from './server/connect-chain.js';
+import type { Phase } from './server/error-classes.js';
+import { withSqlSession } from './server/session.js';
 import { readTypes } from './server/type-catalog.js';
 import { Feedback } from './source/feedback.js';
 import { PacedReading, type Reading } from './source/paced-reading.js';
 import { Positions } from './source/positions.js';
 import { ReadGate } from './source/read-gate.js';
-import {
+import type {
   ReplicationSession,
-  type ServerNotice,
+  ServerNotice,
 } from './source/replication-session.js';
 import type { CatalogType } from './values/catalog-types.js';
 
-/** What a connection works for. */
-export interface ConnectionSubject {
-  readonly pipeline: string;
-  readonly options: ResolvedOptions;
-  readonly sink: Sink;
-  readonly target: SessionTarget;
-  /** Runs a handler so that what it calls can tell that it is inside one. */
-  insideDelivery(work: () => Promise<void>): Promise<void>;
-  delivered(transaction: Transaction, changes: number, ms: number): void;
-  /** A position moved. */
-  moved(): void;
-  warning(message: string): void;
-}
-
-/** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
-const HAND_OVER_BYTES = 2 * 1024 * 1024;
-/** Payload bytes that are held of a transaction which the sink reads while it arrives. */
-const ARRIVING_BYTES = 1024 * 1024;
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
 /** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
@@ -55,7 +41,9 @@ export class PipelineConnection {
   readonly #gate: ReadGate;
   readonly #reading: PacedReading;
   readonly #intake: PipelineIntake;
+  readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
+  readonly #backpressure: Backpressure;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
   /** Transactions up to this commit position were applied before. */
@@ -84,7 +72,7 @@ export class PipelineConnection {
     this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
-      push: (work) => this.#delivery.push(work),
+      push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
       keepalive: (replyAsked) => {
         if (replyAsked) this.#feedback.replyAsked();
@@ -92,20 +80,32 @@ export class PipelineConnection {
       },
       fail: (error) => this.#fail(error),
     });
+    this.#shapes = new ShapeStorage(
+      subject.schema.history,
+      subject.sink.checkpoint,
+    );
     this.#delivery = new PipelineDelivery({
       sink: subject.sink,
       around: subject.options.around,
       positions: this.positions,
+      shapes: this.#shapes,
+      work: subject.work,
       insideDelivery: (work) => subject.insideDelivery(work),
       delivered: (transaction, changes, ms) =>
         subject.delivered(transaction, changes, ms),
       progressed: () => {
-        this.#releaseWhenDrained();
+        this.#backpressure.releaseWhenDrained();
         this.#moved();
       },
       warning: (message) => subject.warning(message),
       failed: (error) => this.#fail(error),
     });
+    this.#backpressure = new Backpressure(
+      this.#gate,
+      this.#delivery,
+      this.#intake,
+      subject.options.maxInflightBytes,
+    );
     this.#feedback = new Feedback({
       positions: this.positions,
       walSenderTimeoutMs: plan.walSenderTimeoutMs,
@@ -120,33 +120,18 @@ export class PipelineConnection {
   /**
    * Connects, runs the chain, starts the stream and reads the checkpoint again.
    *
-   * @param accepted called when the server has accepted START_REPLICATION: errors are those of the stream from then on
+   * @param entered called when the session is open, and when the server has accepted START_REPLICATION: errors are those of
+   * this phase from then on
    */
   static async open(
     subject: ConnectionSubject,
-    accepted: () => void,
+    entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
-    const session = await ReplicationSession.open(subject.target);
-    const { signal } = subject.target;
-    const cut = (): void => session.destroy();
-    signal.addEventListener('abort', cut, { once: true });
-    try {
-      signal.throwIfAborted();
-      const plan = await runConnectChain(session.commands, {
-        pipeline: subject.pipeline,
-        options: subject.options,
-        sink: subject.sink,
-        warning: (message) => subject.warning(message),
-      });
+    return withPlannedSession(subject, entered, async (session, plan) => {
       const connection = new PipelineConnection(subject, session, plan);
-      await connection.#start(accepted);
+      await connection.#start(() => entered('streaming'));
       return connection;
-    } catch (error) {
-      session.destroy();
-      throw error;
-    } finally {
-      signal.removeEventListener('abort', cut);
-    }
+    });
   }
 
   /**
@@ -154,7 +139,7 @@ export class PipelineConnection {
    * to stop must know of this connection.
    */
   begin(): void {
-    const { options, pipeline } = this.#subject;
+    const { options, pipeline, schema } = this.#subject;
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -165,7 +150,10 @@ export class PipelineConnection {
         ),
         maxMessageBytes: options.maxInflightBytes,
         skipThrough: this.#watermark,
-        drained: () => this.#releaseWhenDrained(),
+        schema: schema.watch((change, commitLsn) =>
+          this.#subject.schemaChange(change, commitLsn),
+        ),
+        drained: () => this.#backpressure.releaseWhenDrained(),
       }),
     );
     this.#reading.start();
@@ -184,7 +172,7 @@ export class PipelineConnection {
 
   /** Payload bytes received and not yet durable. */
   get inflightBytes(): number {
-    return this.#delivery.bytes + this.#intake.openBytes;
+    return this.#backpressure.inflightBytes;
   }
 
   /** How the socket is read. */
@@ -262,7 +250,7 @@ export class PipelineConnection {
   }
 
   async #start(accepted: () => void): Promise<void> {
-    const { sink } = this.#subject;
+    const { sink, schema } = this.#subject;
     try {
       await this.#session.startStreaming(
         this.#plan.command,
@@ -282,6 +270,8 @@ export class PipelineConnection {
       ]);
       this.positions.store(position.confirmedLsn ?? 0n);
       this.#watermark = watermarkOf(position);
+      schema.resume(position, (message) => this.#subject.warning(message));
+      this.#shapes.resume();
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
@@ -293,26 +283,13 @@ export class PipelineConnection {
     this.#framesFlowed = true;
     this.#feedback.heard();
     this.#intake.take(bytes, start, end);
-    this.#holdWhenFull();
+    this.#backpressure.holdWhenFull();
   }
 
-  /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
-  #holdWhenFull(): void {
-    if (this.#delivery.bytes > 0 && this.#fullTo(1))
-      this.#gate.hold('backpressure');
-  }
-
-  #releaseWhenDrained(): void {
-    if (this.#delivery.bytes === 0 || !this.#fullTo(0.5))
-      this.#gate.release('backpressure');
-  }
-
-  /** Whether this part of what may be held is held. */
-  #fullTo(part: number): boolean {
-    return (
-      this.inflightBytes >= this.#subject.options.maxInflightBytes * part ||
-      this.#delivery.arrivingBytes >= ARRIVING_BYTES * part
-    );
+  #push(work: Work): void {
+    // Nothing is taken in any more, so nothing is read either.
+    if (work.kind === 'end') this.#gate.hold('ending');
+    this.#delivery.push(work);
   }
 
   #notice({ severity, code }: ServerNotice): void {

@@ -12,7 +12,9 @@ import { HaltError } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { Transaction } from './model/transaction.js';
 import type { AroundDelivery } from './options/pipeline-options.js';
+import type { ShapeStorage } from './pipeline-shapes.js';
 import { available } from './server/checkpoint-reading.js';
+import type { SinkWork } from './pipeline-work.js';
 import type { Positions } from './source/positions.js';
 
 /** What a delivery asks of its connection and its pipeline. */
@@ -20,6 +22,9 @@ export interface DeliverySubject {
   readonly sink: Sink;
   readonly around: AroundDelivery | null;
   readonly positions: Positions;
+  readonly shapes: ShapeStorage;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -53,6 +58,7 @@ export class PipelineDelivery {
       },
       failed: (error) => {
         this.#error = error;
+        subject.shapes.failed();
         subject.failed(error);
       },
     });
@@ -84,7 +90,8 @@ export class PipelineDelivery {
   }
 
   push(work: Work): void {
-    if (work.kind !== 'arriving') this.arrived(work.end);
+    if (work.kind === 'transaction' || work.kind === 'pass')
+      this.arrived(work.end);
     this.#serial.push(work);
   }
 
@@ -108,7 +115,13 @@ export class PipelineDelivery {
     const { positions, sink } = this.#subject;
     const position = positions.storable;
     if (sink.checkpoint.kind !== 'keeper' || position === null) return;
-    await available(sink.checkpoint.keeper.confirm(position));
+    this.#subject.work.begin();
+    try {
+      await available(sink.checkpoint.keeper.confirm(position));
+    } finally {
+      this.#subject.work.end();
+    }
+    this.#subject.shapes.stored();
     positions.store(position);
     this.#subject.progressed();
   }
@@ -118,11 +131,11 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#subject.positions.handOver(end);
     try {
-      await this.#handle(transaction);
+      await this.#handle(work, null);
     } finally {
-      this.#current = null;
+      this.#ended();
     }
-    this.#noteStored(transaction.commitLsn, end);
+    if (this.#noteDurable(work)) this.#subject.positions.store(end);
     this.#subject.delivered(transaction, changes, performance.now() - began);
     return end;
   }
@@ -130,10 +143,11 @@ export class PipelineDelivery {
   /** Delivers a transaction of which the handler may have seen a part only, and waits for its end. */
   async #deliverArriving(work: ArrivingWork): Promise<Lsn> {
     const { transaction, arrival } = work;
+    if (arrival.fault !== null) throw arrival.fault;
     const began = performance.now();
     this.#arrival = arrival;
     try {
-      await this.#handle(transaction);
+      await this.#handle(work, arrival);
     } catch (error) {
       if (arrival.broken === null) throw error;
       await this.#refuseAdvanced(transaction);
@@ -142,19 +156,30 @@ export class PipelineDelivery {
     } finally {
       arrival.settle();
       this.#arrival = null;
-      this.#current = null;
+      this.#ended();
     }
-    if (arrival.broken !== null) await this.#refusePart(transaction);
+    if (arrival.broken !== null) await this.#refusePart(work);
     // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
     const end = await arrival.ended;
+    this.#noteDurable(work);
     const ms = performance.now() - began;
     this.#subject.delivered(transaction, arrival.count, ms);
     return end;
   }
 
-  #handle(transaction: Transaction): Promise<void> {
+  #ended(): void {
+    this.#current = null;
+    this.#subject.work.end();
+  }
+
+  #handle(
+    { transaction, shapes }: TransactionWork | ArrivingWork,
+    arrival: Arrival | null,
+  ): Promise<void> {
     const { around, sink } = this.#subject;
     this.#current = transaction;
+    this.#subject.work.begin(transaction, arrival);
+    this.#subject.shapes.begin(shapes);
     return this.#subject.insideDelivery(() =>
       deliverTransaction(sink, transaction, around, (name) =>
         this.#subject.warning(
@@ -178,9 +203,11 @@ export class PipelineDelivery {
   }
 
   /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */
-  async #refusePart({ commitLsn }: Transaction): Promise<never> {
+  async #refusePart({ transaction, shapes }: ArrivingWork): Promise<never> {
+    const { commitLsn } = transaction;
     const { checkpoint } = this.#subject.sink;
     if (checkpoint.kind === 'keeper') {
+      this.#subject.shapes.partLeft(shapes);
       // Otherwise the next start would take the part for the whole.
       await checkpoint.keeper.retract(commitLsn).catch((error: unknown) => {
         this.#subject.warning(
@@ -194,11 +221,16 @@ export class PipelineDelivery {
     });
   }
 
-  /** A keeper that advanced to the transaction has stored its end with it. */
-  #noteStored(commitLsn: Lsn, end: Lsn): void {
-    const { positions, sink } = this.#subject;
-    if (sink.checkpoint.kind !== 'keeper') return;
-    const { advancedTo } = sink.checkpoint.keeper;
-    if (advancedTo !== null && advancedTo >= commitLsn) positions.store(end);
+  /** @returns whether the keeper advanced to the transaction: it has stored its end then, as far as that had arrived */
+  #noteDurable(work: TransactionWork | ArrivingWork): boolean {
+    const { shapes, sink } = this.#subject;
+    const { commitLsn } = work.transaction;
+    const advancedTo =
+      sink.checkpoint.kind === 'keeper'
+        ? sink.checkpoint.keeper.advancedTo
+        : null;
+    const stored = advancedTo !== null && advancedTo >= commitLsn;
+    shapes.durable(work.shapes, commitLsn, stored);
+    return stored;
   }
 }

@@ -7,6 +7,8 @@ import {
   typeFrame,
 } from '../../test/support/pgoutput-frames.js';
 import { Assembler } from './assemble/assembler.js';
+import { RelationHistory } from './assemble/relation-history.js';
+import { SchemaWatch } from './assemble/schema-watch.js';
 import type { Work } from './deliver/serial-delivery.js';
 import { deferred } from './model/deferred.js';
 import { PipelineIntake } from './pipeline-intake.js';
@@ -71,17 +73,20 @@ function intake() {
         { oid: '16384', kind: 'other', inner: '0', delimiter: ',' },
       ]),
     begin: (skipThrough: bigint | null = null) =>
-      subject.begin(
-        new Assembler({
-          pipeline: 'p',
-          slotName: 's',
-          maxTransactionBytes: 10_000,
-          maxMessageBytes: 1000,
-          skipThrough,
-          drained: () => {},
-        }),
-      ),
+      subject.begin(assembler(skipThrough)),
   };
+}
+
+function assembler(skipThrough: bigint | null = null): Assembler {
+  return new Assembler({
+    pipeline: 'p',
+    slotName: 's',
+    maxTransactionBytes: 10_000,
+    maxMessageBytes: 1000,
+    skipThrough,
+    schema: new SchemaWatch(new RelationHistory(), () => {}),
+    drained: () => {},
+  });
 }
 
 /** Gives all frames out of one buffer, which is overwritten as soon as they were taken. */
@@ -120,6 +125,81 @@ describe('the intake', () => {
     expect(await transaction).toMatchObject({
       transaction: { changes: RECORDS.map((record) => ({ record })) },
     });
+  });
+
+  it('ends the connection behind a transaction by which too many tables were announced, since it has to keep all of them', () => {
+    const pushed: Work[] = [];
+    const subject = new PipelineIntake(
+      'exact',
+      {
+        positions: new Positions(0n, false),
+        readTypes: () => Promise.resolve([]),
+        push: (work) => pushed.push(work),
+        arrived: () => {},
+        keepalive: () => {},
+        fail: () => {},
+      },
+      2,
+    );
+    subject.begin(assembler());
+    const tables = [1, 2, 3, 4].map((oid) => [
+      relationFrame({ oid, table: `t${oid}`, columns: [{ name: 'v' }] }),
+      insertFrame(oid, ['x']),
+    ]);
+    feed(subject, [
+      beginFrame(10n),
+      ...(tables[0] ?? []),
+      ...(tables[1] ?? []),
+      commitFrame(10n, 20n),
+      beginFrame(30n),
+      ...(tables[2] ?? []),
+      ...(tables[3] ?? []),
+      commitFrame(30n, 40n),
+      beginFrame(50n),
+      insertFrame(1, ['x']),
+      commitFrame(50n, 60n),
+    ]);
+    expect(pushed).toMatchObject([
+      { kind: 'transaction', end: 20n },
+      { kind: 'transaction', changes: 2, end: 40n },
+      { kind: 'end' },
+    ]);
+    expect(pushed[2]).toHaveProperty(
+      'fault.message',
+      'more than 2 tables were announced on one connection',
+    );
+  });
+
+  it('ends the connection at a destructive change of a table, behind what came before, and drops the open transaction', () => {
+    const pushed: Work[] = [];
+    const subject = new PipelineIntake('exact', {
+      positions: new Positions(0n, false),
+      readTypes: () => Promise.resolve([]),
+      push: (work) => pushed.push(work),
+      arrived: () => {},
+      keepalive: () => {},
+      fail: () => {},
+    });
+    subject.begin(assembler());
+    feed(subject, [
+      beginFrame(10n),
+      relationFrame({ oid: 1, columns: [{ name: 'v' }, { name: 'w' }] }),
+      insertFrame(1, ['x', 'y']),
+      commitFrame(10n, 20n),
+      beginFrame(30n),
+      insertFrame(1, ['x', 'y']),
+      relationFrame({ oid: 1, columns: [{ name: 'v' }] }),
+      insertFrame(1, ['x']),
+      commitFrame(30n, 40n),
+    ]);
+    expect(pushed).toMatchObject([
+      { kind: 'transaction', end: 20n, shapes: [{ oid: 1 }] },
+      {
+        kind: 'end',
+        fault: { commitLsn: 30n, changes: [{ change: 'column_dropped' }] },
+      },
+    ]);
+    expect(subject.openBytes).toBe(0);
   });
 
   it.each([

@@ -16,6 +16,9 @@ import {
 import type { CatalogType } from './values/catalog-types.js';
 import { TypeTable } from './values/type-table.js';
 
+/** A connection ends after a transaction by which more tables were announced: it has to keep all of them, dropped ones too. */
+const MAX_TABLES = 10_000;
+
 /** What the intake asks of its connection. */
 export interface IntakePorts {
   readonly positions: Positions;
@@ -35,6 +38,7 @@ export class PipelineIntake {
   readonly #ports: IntakePorts;
   readonly #types: TypeTable;
   readonly #decoder: Decoder;
+  readonly #maxTables: number;
   #assembler: Assembler | null = null;
   /** Copies of frames that arrived while something has to be asked first. */
   #backlog: Buffer[] | null = [];
@@ -43,8 +47,9 @@ export class PipelineIntake {
   /** They are taken in up to the next end of a transaction. */
   #closing = false;
 
-  constructor(types: TypesOption, ports: IntakePorts) {
+  constructor(types: TypesOption, ports: IntakePorts, maxTables = MAX_TABLES) {
     this.#ports = ports;
+    this.#maxTables = maxTables;
     this.#types = new TypeTable(types);
     this.#decoder = new PgoutputDecoder(this.#types);
   }
@@ -123,6 +128,12 @@ export class PipelineIntake {
     if (decoded.kind === 'begin') this.#ports.positions.begin();
     const assembled = this.#assembler?.accept(decoded, end - payload) ?? null;
     if (assembled !== null) this.#pass(assembled);
+    if (decoded.kind === 'commit' && this.#decoder.tables > this.#maxTables)
+      this.#endWith(
+        new ConnectionFault(
+          `more than ${this.#maxTables} tables were announced on one connection`,
+        ),
+      );
   }
 
   async #learn(oids: readonly number[]): Promise<void> {
@@ -138,6 +149,8 @@ export class PipelineIntake {
     switch (assembled.kind) {
       case 'fault':
         return this.#fail(new HaltError(assembled.code, assembled));
+      case 'schema-change':
+        return this.#endWith(assembled.fault);
       case 'arriving':
       case 'transaction':
         return this.#ports.push(assembled);
@@ -152,6 +165,13 @@ export class PipelineIntake {
           empty: assembled.kind === 'empty',
         });
     }
+  }
+
+  /** Takes in nothing more; the connection ends when everything before is durable. */
+  #endWith(fault: ConnectionFault): void {
+    if (this.#closed) return;
+    this.close();
+    this.#ports.push({ kind: 'end', fault });
   }
 
   #fail(error: unknown): void {

@@ -1,22 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from './model/deferred.js';
 import { Halt, HaltError } from './model/halt.js';
-import {
-  PipelineConnection,
-  type ConnectionSubject,
-} from './pipeline-connection.js';
+import type { Lsn } from './model/lsn.js';
+import { SchemaChangeFault } from './model/schema-change-fault.js';
+import { within } from './model/within.js';
+import { PipelineConnection } from './pipeline-connection.js';
+import type { ConnectionSubject } from './pipeline-subject.js';
+import { askAboutChanges } from './pipeline-schema.js';
 import {
   judgeError,
   type JudgedError,
   type Phase,
 } from './server/error-classes.js';
-import { retryDelay } from './server/retry-delay.js';
+import {
+  decide,
+  type Fault,
+  isFinal,
+  NO_FAULTS,
+  remember,
+  type RetryDecision,
+  type RetryHistory,
+} from './server/retry-policy.js';
 
 /** What a loop tells. */
 export interface LoopPorts {
   streaming(connection: PipelineConnection): void;
   /** The connection was lost or refused; the next attempt follows after the delay. */
   reconnecting(reason: string, attempt: number, delayMs: number): void;
+  /** Another process holds the slot, as the option `leaderElection` expects; it is looked again after the delay. */
+  standby(reason: string, delayMs: number): void;
   /** The reason while a delivery of the lost connection still runs. */
   interrupted(reason: string): void;
 }
@@ -30,19 +42,37 @@ export type LoopEnd = Halt | 'stopped';
  */
 export class PipelineLoop {
   readonly #abort: AbortController;
+  readonly #subject: ConnectionSubject;
   #connection: PipelineConnection | null = null;
+  /** Ends when the server has given up what an attempt to connect had begun there. */
+  #withdrawn: Promise<unknown> = Promise.resolve();
   #stopping = false;
   #unsettled: Promise<Halt | null>;
+  #history: RetryHistory = NO_FAULTS;
+  /** Commit position of the last transaction that the sink was given with success. */
+  #deliveredThrough: Lsn = 0n;
+  /** The sink is asked whether it accepts a schema change. */
+  #asking: Promise<unknown> = Promise.resolve();
 
   /**
    * @param unsettled - of an earlier loop
    */
   constructor(
-    private readonly subject: ConnectionSubject,
+    subject: Omit<ConnectionSubject, 'withdrawing'>,
     private readonly ports: LoopPorts,
     abort: AbortController,
     unsettled: Promise<Halt | null>,
   ) {
+    this.#subject = {
+      ...subject,
+      delivered: (transaction, changes, ms) => {
+        this.#deliveredThrough = transaction.commitLsn;
+        subject.delivered(transaction, changes, ms);
+      },
+      withdrawing: (work) => {
+        this.#withdrawn = work;
+      },
+    };
     this.#abort = abort;
     this.#unsettled = unsettled;
   }
@@ -58,15 +88,12 @@ export class PipelineLoop {
 
   /** Runs until it is stopped or halts. Never rejects. */
   async run(): Promise<LoopEnd> {
-    let attempt = 0;
     const left = await this.#unlessStopped(this.#unsettled);
     if (left !== null) return this.#tell(left);
     while (!this.#stopping) {
       const { error, phase, connection } = await this.#connectOnce();
       if (this.#stopping) break;
-      if (connection?.framesFlowed === true) attempt = 0;
-      attempt += 1;
-      const halt = await this.#afterFailure(error, phase, connection, attempt);
+      const halt = await this.#afterFailure(error, phase, connection);
       if (halt !== null) return halt;
     }
     return 'stopped';
@@ -79,8 +106,11 @@ export class PipelineLoop {
     if (connection !== null) {
       this.#settle(connection);
       await connection.stop(timeoutMs);
+    } else {
+      await within(this.#asking, timeoutMs);
     }
     this.#abort.abort();
+    await within(this.#withdrawn, timeoutMs);
     const left = connection?.partLeft ?? null;
     return left === null ? 'stopped' : this.#tell(left);
   }
@@ -100,10 +130,10 @@ export class PipelineLoop {
     connection: PipelineConnection | null;
   }> {
     let connection: PipelineConnection | null = null;
-    let phase: Phase = 'connecting';
+    let phase: Phase = 'login';
     try {
-      connection = await PipelineConnection.open(this.subject, () => {
-        phase = 'streaming';
+      connection = await PipelineConnection.open(this.#subject, (entered) => {
+        phase = entered;
       });
       if (this.#stopping) {
         connection.abandon();
@@ -123,23 +153,72 @@ export class PipelineLoop {
     error: unknown,
     phase: Phase,
     connection: PipelineConnection | null,
-    attempt: number,
   ): Promise<Halt | null> {
-    const halt = haltOf(error, phase);
-    if (halt !== null) {
-      if (connection !== null) this.#settle(connection);
-      await connection?.halt();
-      return halt;
-    }
+    if (error instanceof SchemaChangeFault && connection !== null)
+      return this.#askSink(error, connection);
+    if (error instanceof HaltError)
+      return this.#haltWith(error.halt, connection);
     const judged = judgeError(error, phase);
-    const failed = await this.#closeLost(connection, judged);
-    if (failed !== null || this.#stopping) return failed;
-    const delay = Math.round(retryDelay(judged.class, attempt, Math.random()));
-    this.ports.reconnecting(judged.reason, attempt, delay);
+    const final = isFinal(judged.class);
+    if (!final) {
+      const failed = await this.#closeLost(connection, judged);
+      if (failed !== null || this.#stopping) return failed;
+    }
+    const decision = this.#decide({
+      ...judged,
+      phase,
+      framesFlowed: connection?.framesFlowed === true,
+      deliveredThrough: this.#deliveredThrough,
+      at: performance.now(),
+    });
+    if (decision.kind === 'halt') {
+      const { code, detail } = decision;
+      return this.#haltWith(
+        new Halt(code, { detail }),
+        final ? connection : null,
+      );
+    }
+    const { delayMs } = decision;
+    if (decision.kind === 'standby') this.ports.standby(judged.reason, delayMs);
+    else
+      this.ports.reconnecting(judged.reason, this.#history.attempts, delayMs);
     await this.#unlessStopped(
-      sleep(delay, undefined, { signal: this.#abort.signal }),
+      sleep(delayMs, undefined, { signal: this.#abort.signal }),
     );
     return null;
+  }
+
+  #decide(fault: Fault): RetryDecision {
+    this.#history = remember(this.#history, fault);
+    return decide(this.#history, fault, this.#subject.options, Math.random());
+  }
+
+  async #haltWith(
+    halt: Halt,
+    connection: PipelineConnection | null,
+  ): Promise<Halt> {
+    if (connection !== null) this.#settle(connection);
+    await connection?.halt();
+    return halt;
+  }
+
+  /** Ends the connection in order, asks the sink while nothing runs, and goes on at once when it accepts. */
+  async #askSink(
+    fault: SchemaChangeFault,
+    connection: PipelineConnection,
+  ): Promise<Halt | null> {
+    this.#connection = null;
+    this.ports.interrupted(fault.message);
+    const asking = connection
+      .stop(this.#subject.options.drainTimeout)
+      .then(() =>
+        this.#stopping ? null : askAboutChanges(this.#subject, fault),
+      );
+    this.#asking = asking;
+    this.#unsettled = asking.then(() => null);
+    const halt = await this.#unlessStopped(asking);
+    // Whoever stops the pipeline meanwhile is asked again by the next start.
+    return this.#stopping ? null : halt;
   }
 
   /** The delivery that ran when the connection was lost decides its own fate: durable, or a halt. */
@@ -173,18 +252,4 @@ export class PipelineLoop {
       signal.removeEventListener('abort', stop);
     }
   }
-}
-
-/** Why the pipeline halts for this error; `null` when the connection is tried again. */
-function haltOf(error: unknown, phase: Phase): Halt | null {
-  if (error instanceof HaltError) return error.halt;
-  const judged = judgeError(error, phase);
-  if (judged.class === 'publication_missing')
-    return new Halt('publication/missing', { detail: judged.reason });
-  if (judged.class === 'permanent') {
-    return new Halt('command_error/permanent', {
-      detail: `${judged.reason} while ${phase}`,
-    });
-  }
-  return null;
 }

@@ -1,6 +1,10 @@
-import { formatLsn } from './model/lsn.js';
+import { formatLsn, parseLsn, type Lsn } from './model/lsn.js';
 import type { PipelineConnection } from './pipeline-connection.js';
+import type { SinkWork } from './pipeline-work.js';
+import type { Positions } from './source/positions.js';
+import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
+import type { SlotStatus } from './telemetry/slot-status.js';
 
 const NOT_READING = { readsPerSecond: 0, bytesPerRead: 0, pacing: false };
 
@@ -11,6 +15,7 @@ export class PipelineProgress {
   #transactions = 0;
   #changes = 0;
   #lastProgressAt: Date | null = null;
+  #startedAt: Date | null = null;
 
   delivered(changes: number): void {
     this.#transactions += 1;
@@ -23,6 +28,11 @@ export class PipelineProgress {
     this.#nextRetryAt = new Date(Date.now() + delayMs);
   }
 
+  streams(): void {
+    this.#startedAt ??= new Date();
+    this.settled();
+  }
+
   /** It streams, or it was told to stop: no attempt is due. */
   settled(): void {
     this.#attempt = 0;
@@ -31,9 +41,15 @@ export class PipelineProgress {
 
   get status(): Pick<
     PipelineStatus,
-    'attempt' | 'nextRetryAt' | 'transactions' | 'changes' | 'lastProgressAt'
+    | 'startedAt'
+    | 'attempt'
+    | 'nextRetryAt'
+    | 'transactions'
+    | 'changes'
+    | 'lastProgressAt'
   > {
     return {
+      startedAt: this.#startedAt?.toISOString() ?? null,
       attempt: this.#attempt,
       nextRetryAt: this.#nextRetryAt?.toISOString() ?? null,
       transactions: this.#transactions,
@@ -43,39 +59,53 @@ export class PipelineProgress {
   }
 }
 
-/** What a connection adds to the status of its pipeline. */
-export function connectionStatus(
+/** What is known of a pipeline from moment to moment. */
+export function liveStatus(
+  state: PipelineState,
   connection: PipelineConnection | null,
+  work: SinkWork,
+  slot: SlotStatus | null,
 ): Pick<
   PipelineStatus,
+  | 'role'
+  | 'connected'
   | 'receivedLsn'
   | 'deliveredLsn'
   | 'durableLsn'
   | 'lag'
+  | 'handler'
   | 'inflightBytes'
   | 'reading'
+  | 'slot'
 > {
-  if (connection === null) {
-    return {
-      receivedLsn: null,
-      deliveredLsn: null,
-      durableLsn: null,
-      lag: { bytes: 0, milliseconds: 0 },
-      inflightBytes: 0,
-      reading: NOT_READING,
-    };
-  }
-  const { positions, current, inflightBytes, reading } = connection;
-  const age = current === null ? 0 : Date.now() - current.commitTime.getTime();
+  const positions = connection?.positions ?? null;
   return {
-    receivedLsn: formatLsn(positions.received),
-    deliveredLsn: formatLsn(positions.delivered),
-    durableLsn: formatLsn(positions.durable),
+    role: state === 'standby' ? 'standby' : 'active',
+    connected:
+      connection !== null && (state === 'streaming' || state === 'draining'),
+    receivedLsn: textOf(positions?.received),
+    deliveredLsn: textOf(positions?.delivered),
+    durableLsn: textOf(positions?.durable),
     lag: {
-      bytes: Number(positions.received - positions.durable),
-      milliseconds: Math.max(0, age),
+      bytes: lagBytes(positions, slot),
+      milliseconds: work.lagMilliseconds,
     },
-    inflightBytes,
-    reading,
+    handler: work.status,
+    inflightBytes: connection?.inflightBytes ?? 0,
+    reading: connection?.reading ?? NOT_READING,
+    slot,
   };
+}
+
+function textOf(position: Lsn | undefined): string | null {
+  return position === undefined ? null : formatLsn(position);
+}
+
+/** What the server said a while ago may be behind what is durable by now. */
+function lagBytes(positions: Positions | null, slot: SlotStatus | null) {
+  if (positions === null) return slot?.lagBytes ?? 0;
+  const { received, durable } = positions;
+  const walEnd = parseLsn(slot?.walEndLsn ?? '') ?? 0n;
+  const known = received > walEnd ? received : walEnd;
+  return Math.max(0, Number(known - durable));
 }

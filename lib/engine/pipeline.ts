@@ -13,15 +13,20 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
-import { connectionStatus, PipelineProgress } from './pipeline-progress.js';
+import { liveStatus } from './pipeline-progress.js';
+import { PipelineRecord } from './pipeline-record.js';
+import { PipelineSchema } from './pipeline-schema.js';
+import { SlotWatch } from './pipeline-slot-watch.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
+import { SinkWork } from './pipeline-work.js';
+import { Advice } from './server/advice.js';
 import { withSqlSession, type SessionTarget } from './server/session.js';
 import { dropSlot } from './server/slot.js';
+import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
-import {
-  EventHub,
-  type PipelineEvents,
-  type PipelineListener,
+import type {
+  PipelineEvents,
+  PipelineListener,
 } from './telemetry/pipeline-events.js';
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
@@ -36,18 +41,16 @@ export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
   readonly #connection: ConnectionOption;
-  readonly #events = new EventHub();
+  readonly #record = new PipelineRecord();
   readonly #waiters = new PipelineWaiters();
-  readonly #progress = new PipelineProgress();
+  readonly #schema = new PipelineSchema();
+  readonly #work = new SinkWork();
+  readonly #slotWatch: SlotWatch;
   /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
   readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: Sink | null = null;
-  #state: PipelineState = 'idle';
-  #reason: string | null = null;
-  #since = new Date();
-  #halt: Halt | null = null;
   #loop: PipelineLoop | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
@@ -56,6 +59,8 @@ export class Pipeline {
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
+  /** Was started and not asked to stop, so that its slot matters. */
+  #wanted = false;
 
   /** @throws {@link ReplicantConfigError} for an option that cannot work */
   constructor(
@@ -65,20 +70,28 @@ export class Pipeline {
   ) {
     this.options = resolveOptions(options);
     this.#connection = resolveConnection(options.connection);
+    const { slotName, health } = this.options;
+    this.#slotWatch = new SlotWatch({
+      ...health,
+      ask: (signal) =>
+        withSqlSession(this.#target(signal), (session) =>
+          readSlotSample(session, slotName),
+        ),
+    });
   }
 
   get state(): PipelineState {
-    return this.#state;
+    return this.#record.state;
   }
 
   /** Why it is in this state, as far as there is something to say; free of values. */
   get reason(): string | null {
-    return this.#reason;
+    return this.#record.reason;
   }
 
   /** Why it stands still; `null` unless the state is `halted`. */
   get halt(): Halt | null {
-    return this.#halt;
+    return this.#record.halt;
   }
 
   /** Gives the pipeline its sink. The module does this once, before the start. */
@@ -107,32 +120,43 @@ export class Pipeline {
     }
     if (this.#loop !== null) return;
     this.#startAgain = false;
+    this.#wanted = true;
+    this.#slotWatch.forget();
     const abort = new AbortController();
+    const record = this.#record;
     const loop = new PipelineLoop(
       {
         pipeline: this.name,
         options: this.options,
         sink: this.#sink,
         target: this.#target(abort.signal),
+        advice: new Advice(this.options.publications, (message) =>
+          record.warning(message),
+        ),
+        schema: this.#schema,
+        work: this.#work,
         insideDelivery: (work) => this.#insideDelivery(work),
         delivered: ({ commitLsn }, changes, ms) =>
-          this.#delivered(commitLsn, changes, ms),
+          record.delivered(commitLsn, changes, ms),
+        schemaChange: (change, commitLsn) =>
+          record.schemaChange(change, commitLsn),
         moved: () => this.#moved(),
-        warning: (message) => this.#events.emit('warning', { message }),
+        warning: (message) => record.warning(message),
+        waiting: (wait) => record.slotWaits(wait),
       },
       {
         streaming: () => this.#streaming(),
-        interrupted: (reason) => this.#enter('reconnecting', reason),
+        interrupted: (reason) => record.interrupted(reason),
         reconnecting: (reason, attempt, delayMs) =>
-          this.#reconnecting(reason, attempt, delayMs),
+          record.reconnecting(reason, attempt, delayMs),
+        standby: (reason, delayMs) => record.standby(reason, delayMs),
       },
       abort,
       this.#unsettled,
     );
     this.#loop = loop;
-    this.#halt = null;
     this.#outlived = null;
-    this.#enter('connecting', null);
+    record.connecting();
     void this.#root
       .runInAsyncScope(() => loop.run())
       .then((end) => {
@@ -146,11 +170,13 @@ export class Pipeline {
    */
   async stop(): Promise<void> {
     this.#startAgain = false;
+    this.#wanted = false;
+    this.#slotWatch.cancel();
     const loop = this.#loop;
     if (loop !== null) {
       // The last store of positions must not join a transaction of the caller's context.
       this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
-    } else if (this.#halt !== null) {
+    } else if (this.halt !== null) {
       this.#outlived ??= within(this.#unsettled, this.options.drainTimeout);
     }
     if (this.#delivery.getStore()?.running === true) return;
@@ -165,7 +191,7 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when it is stopped
    */
   async whenStreaming(): Promise<void> {
-    if (this.#state === 'streaming') return;
+    if (this.state === 'streaming') return;
     this.#refuseUnlessRunning('idle');
     await this.#waiters.streaming();
   }
@@ -201,19 +227,39 @@ export class Pipeline {
       this.#target(new AbortController().signal),
       (session) => dropSlot(session, this.options.slotName),
     );
+    this.#slotWatch.forget();
   }
 
-  /** Where it is, ready for JSON. */
+  /**
+   * Asks the source about the slot, on a short connection, so that {@link Pipeline.status} knows it. Does nothing unless the
+   * pipeline runs or has halted, while it asks already, and within `health.cacheFor` of the last time. Resolves when that is
+   * settled, after `health.timeout` at the latest, and never rejects: what cannot be asked is unknown. Health probes call
+   * it and do not wait.
+   */
+  async checkSlot(): Promise<void> {
+    if (!this.#wanted) return;
+    const connects =
+      this.state === 'connecting' || this.state === 'reconnecting';
+    await this.#root.runInAsyncScope(() => this.#slotWatch.check(connects));
+  }
+
+  /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
     return {
       pipeline: this.name,
       slotName: this.options.slotName,
-      state: this.#state,
-      reason: this.#reason,
-      since: this.#since.toISOString(),
-      ...connectionStatus(this.#loop?.connection ?? null),
-      ...this.#progress.status,
-      halt: this.#halt?.toJSON() ?? null,
+      state: this.state,
+      reason: this.reason,
+      since: this.#record.since.toISOString(),
+      ...liveStatus(
+        this.state,
+        this.#loop?.connection ?? null,
+        this.#work,
+        this.#slotWatch.status,
+      ),
+      ...this.#record.progress.status,
+      waiting: this.#record.slotWait,
+      halt: this.halt?.toJSON() ?? null,
     };
   }
 
@@ -221,7 +267,7 @@ export class Pipeline {
     event: K,
     listener: PipelineListener<K>,
   ): this {
-    this.#events.on(event, listener);
+    this.#record.events.on(event, listener);
     return this;
   }
 
@@ -229,7 +275,7 @@ export class Pipeline {
     event: K,
     listener: PipelineListener<K>,
   ): this {
-    this.#events.off(event, listener);
+    this.#record.events.off(event, listener);
     return this;
   }
 
@@ -242,10 +288,10 @@ export class Pipeline {
   }
 
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
-    if (this.#halt !== null) throw new HaltError(this.#halt);
-    if (this.#loop === null && this.#state !== alsoAllowed) {
+    if (this.halt !== null) throw new HaltError(this.halt);
+    if (this.#loop === null && this.state !== alsoAllowed) {
       throw new PipelineStateError(
-        `Pipeline "${this.name}" does not run (${this.#state}).`,
+        `Pipeline "${this.name}" does not run (${this.state}).`,
       );
     }
   }
@@ -260,13 +306,12 @@ export class Pipeline {
   }
 
   async #stop(loop: PipelineLoop): Promise<void> {
-    this.#enter('draining', null);
+    this.#record.draining();
     const end = await loop.stop(this.options.drainTimeout);
     if (end === 'stopped' && loop.connection?.deliveryError) {
-      this.#events.emit('warning', {
-        message:
-          'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
-      });
+      this.#record.warning(
+        'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
+      );
     }
     this.#ended(loop, end);
     this.#stopping = null;
@@ -277,70 +322,30 @@ export class Pipeline {
     if (this.#loop !== loop) return;
     this.#loop = null;
     this.#unsettled = loop.unsettled;
-    this.#progress.settled();
     if (end === 'stopped') {
-      this.#enter('stopped', null);
+      this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.
       if (this.#startAgain) return;
       this.#waiters.reject(
         new PipelineStateError(`Pipeline "${this.name}" was stopped.`),
       );
     } else {
-      this.#halt = end;
-      this.#enter('halted', `${end.code}: ${end.detail}`);
-      this.#events.emit('halt', { halt: end });
+      this.#record.halted(end);
       this.#waiters.reject(new HaltError(end));
     }
   }
 
   #streaming(): void {
-    this.#progress.settled();
-    this.#enter('streaming', null);
+    this.#slotWatch.connected();
+    this.#record.streaming();
     this.#waiters.noteStreaming();
     this.#moved();
   }
 
-  #reconnecting(reason: string, attempt: number, delayMs: number): void {
-    this.#progress.failed(attempt, delayMs);
-    this.#enter(
-      this.#state === 'connecting' ? 'connecting' : 'reconnecting',
-      reason,
-    );
-    this.#events.emit('reconnect', {
-      reason,
-      attempt,
-      delayMilliseconds: delayMs,
-    });
-  }
-
-  #delivered(
-    commitLsn: Lsn,
-    changes: number,
-    durationMilliseconds: number,
-  ): void {
-    this.#progress.delivered(changes);
-    this.#events.emit('delivered', {
-      commitLsn,
-      changes,
-      durationMilliseconds,
-    });
-  }
-
   #moved(): void {
     const durable = this.#loop?.connection?.positions.durable;
-    if (durable !== undefined) this.#waiters.noteDurable(durable);
-  }
-
-  #enter(to: PipelineState, reason: string | null): void {
-    const from = this.#state;
-    this.#reason = reason;
-    if (
-      from === to ||
-      (from === 'draining' && to !== 'stopped' && to !== 'halted')
-    )
-      return;
-    this.#state = to;
-    this.#since = new Date();
-    this.#events.emit('state', { from, to, reason });
+    if (durable === undefined) return;
+    this.#work.durable(durable);
+    this.#waiters.noteDurable(durable);
   }
 }

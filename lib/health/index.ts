@@ -1,4 +1,4 @@
-export { type Health } from './probe.js';
+export { type Condition, type Health } from './probe.js';
 export {
   ReplicantHealthIndicator,
   type PipelineHealth,

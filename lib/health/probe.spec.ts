@@ -1,23 +1,94 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { HaltCode } from '../engine/model/halts.js';
+import { resolveHealth } from '../engine/options/health-options.js';
 import type { PipelineState } from '../engine/telemetry/pipeline-state.js';
+import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
+import type { SlotStatus } from '../engine/telemetry/slot-status.js';
 import {
-  probe,
-  RECONNECT_GRACE_MS,
-  worst,
+  type Condition,
+  CONDITIONS,
+  conditionsOf,
   type Health,
+  probe,
   type Probe,
+  type ProbedPipeline,
+  worst,
 } from './probe.js';
 
 const QUESTIONS: readonly Probe[] = ['startup', 'liveness', 'readiness'];
+const STARTED = '2026-01-02T03:04:05.000Z';
+const GRACE_MS = 60_000;
+const STALLED_MS = 600_000;
 
-function answers(
-  state: PipelineState,
-  age = 0,
-  autoStart = true,
-): readonly Health[] {
-  return QUESTIONS.map((question) =>
-    probe(question, { state, autoStart, age }),
-  );
+const SLOT: SlotStatus = {
+  state: 'present',
+  checkedAt: STARTED,
+  reason: null,
+  active: true,
+  activePid: 1,
+  walStatus: 'reserved',
+  invalidationReason: null,
+  walEndLsn: '0/1',
+  retainedWalBytes: 0,
+  lagBytes: 0,
+  safeWalBytes: null,
+  safeWalFraction: null,
+  secondsToLoss: null,
+  heldBy: null,
+};
+
+interface Case {
+  readonly state?: PipelineState;
+  readonly startedAt?: string | null;
+  readonly halt?: HaltCode;
+  readonly idle?: number;
+  readonly slot?: Partial<SlotStatus>;
+  readonly autoStart?: boolean;
+  readonly age?: number;
+  readonly exceeded?: Partial<ProbedPipeline['exceeded']>;
+  readonly options?: Parameters<typeof resolveHealth>[0];
+}
+
+function pipelineOf(one: Case): ProbedPipeline {
+  const { state = 'streaming', startedAt = STARTED } = one;
+  return {
+    status: {
+      state,
+      startedAt,
+      halt: haltOf(one.halt),
+      handler:
+        one.idle === undefined
+          ? null
+          : { runningMilliseconds: one.idle, idleMilliseconds: one.idle },
+      slot: one.slot === undefined ? null : { ...SLOT, ...one.slot },
+    },
+    autoStart: one.autoStart ?? true,
+    age: one.age ?? 0,
+    exceeded: {
+      lag: false,
+      retainedWal: false,
+      safeWal: false,
+      safeWalCritical: false,
+      ...one.exceeded,
+    },
+    options: resolveHealth(one.options),
+  };
+}
+
+function haltOf(code: HaltCode | undefined): PipelineStatus['halt'] {
+  if (code === undefined) return null;
+  return { code, remedy: '', detail: '', lsn: null, at: STARTED };
+}
+
+function conditions(one: Case): readonly Condition[] {
+  return conditionsOf(pipelineOf(one));
+}
+
+/** Answers to startup, liveness and readiness. */
+function answers(one: Case): Health[] {
+  const { options } = pipelineOf(one);
+  return QUESTIONS.map((question) => probe(question, conditions(one), options));
 }
 
 describe('probe', () => {
@@ -26,30 +97,153 @@ describe('probe', () => {
     ['connecting', 'down', 'up', 'down'],
     ['streaming', 'up', 'up', 'up'],
     ['reconnecting', 'up', 'up', 'degraded'],
+    ['standby', 'up', 'up', 'up'],
     ['draining', 'up', 'up', 'down'],
     ['stopped', 'up', 'up', 'down'],
     ['halted', 'up', 'up', 'down'],
   ])('%s: startup %s, liveness %s, readiness %s', (state, ...expected) => {
-    expect(answers(state)).toEqual(expected);
+    expect(answers({ state })).toEqual(expected);
+    expect(conditions({ state })).toEqual([state]);
   });
 
   it('takes a lost connection for an outage after the grace period', () => {
-    expect(answers('reconnecting', RECONNECT_GRACE_MS)).toEqual([
+    const state = 'reconnecting';
+    expect(answers({ state, age: GRACE_MS })).toEqual(['up', 'up', 'degraded']);
+    expect(answers({ state, age: GRACE_MS + 1 })).toEqual(['up', 'up', 'down']);
+    expect(conditions({ state, age: GRACE_MS + 1 })).toEqual(['outage']);
+    const options = { reconnectGrace: 5 };
+    expect(conditions({ state, age: 6, options })).toEqual(['outage']);
+  });
+
+  it('finds no fault in a pipeline that the application does not start and that stands still', () => {
+    const autoStart = false;
+    expect(answers({ state: 'idle', autoStart })).toEqual(['up', 'up', 'up']);
+    expect(answers({ state: 'stopped', autoStart })).toEqual([
       'up',
       'up',
-      'degraded',
+      'up',
     ]);
-    expect(answers('reconnecting', RECONNECT_GRACE_MS + 1)).toEqual([
+    expect(answers({ state: 'halted', autoStart })).toEqual([
       'up',
       'up',
       'down',
     ]);
   });
 
-  it('finds no fault in a pipeline that the application does not start and that stands still', () => {
-    expect(answers('idle', 0, false)).toEqual(['up', 'up', 'up']);
-    expect(answers('stopped', 0, false)).toEqual(['up', 'up', 'up']);
-    expect(answers('halted', 0, false)).toEqual(['up', 'up', 'down']);
+  it('follows the options for a halt', () => {
+    const state = 'halted';
+    expect(answers({ state, options: { readiness: 'lenient' } })).toEqual([
+      'up',
+      'up',
+      'degraded',
+    ]);
+    expect(answers({ state, options: { livenessOnHalt: 'down' } })).toEqual([
+      'up',
+      'down',
+      'down',
+    ]);
+    // An outage is not for a person to end, so lenient does not touch it.
+    expect(
+      answers({
+        state: 'reconnecting',
+        age: GRACE_MS + 1,
+        options: { readiness: 'lenient' },
+      }),
+    ).toEqual(['up', 'up', 'down']);
+  });
+
+  it.each<[string, Case]>([
+    ['the server says so', { slot: { walStatus: 'lost' } }],
+    ['it was invalidated', { slot: { invalidationReason: 'rows_removed' } }],
+    [
+      'it is gone',
+      { state: 'reconnecting', slot: { ...SLOT, state: 'missing' } },
+    ],
+    [
+      'the halt says so',
+      { state: 'halted', halt: 'slot_invalidated/wal_lost' },
+    ],
+    [
+      'it was gone at a reconnect',
+      { state: 'halted', halt: 'data_gap/slot_missing_with_checkpoint' },
+    ],
+  ])('knows that the slot is lost when %s', (_, one) => {
+    expect(conditions(one)).toContain('slot_lost');
+    expect(answers(one)).toEqual(['up', 'up', 'down']);
+    expect(answers({ ...one, options: { readiness: 'lenient' } })[2]).toBe(
+      'degraded',
+    );
+  });
+
+  it('has not started when the slot was lost before', () => {
+    const one: Case = {
+      state: 'halted',
+      startedAt: null,
+      halt: 'slot_invalidated/wal_lost',
+    };
+    expect(answers(one)).toEqual(['down', 'up', 'down']);
+    expect(answers({ ...one, halt: 'sink_failed' })).toEqual([
+      'up',
+      'up',
+      'down',
+    ]);
+  });
+
+  it('misses no slot that the first connection has yet to create', () => {
+    expect(
+      conditions({
+        state: 'connecting',
+        startedAt: null,
+        slot: { state: 'missing' },
+      }),
+    ).toEqual(['connecting']);
+  });
+
+  it('is down by nothing that is unknown', () => {
+    const slot: Partial<SlotStatus> = {
+      state: 'unknown',
+      walStatus: null,
+      reason: 'no answer in time',
+    };
+    expect(answers({ slot })).toEqual(['up', 'up', 'up']);
+  });
+
+  it('would have a handler that hangs restarted, and no slow one', () => {
+    expect(answers({ idle: STALLED_MS - 1 })).toEqual(['up', 'up', 'up']);
+    expect(answers({ idle: STALLED_MS })).toEqual(['up', 'down', 'down']);
+    // It outlived its connection, and no other one begins before it has settled.
+    expect(answers({ state: 'reconnecting', idle: STALLED_MS })).toEqual([
+      'up',
+      'down',
+      'down',
+    ]);
+    expect(
+      answers({ idle: STALLED_MS, options: { stalledAfter: false } }),
+    ).toEqual(['up', 'up', 'up']);
+    expect(answers({ state: 'halted', idle: STALLED_MS })[1]).toBe('up');
+  });
+
+  it.each<[Condition, Case]>([
+    ['lag', { exceeded: { lag: true } }],
+    ['wal_retained', { exceeded: { retainedWal: true } }],
+    ['wal_budget_low', { exceeded: { safeWal: true } }],
+    [
+      'wal_budget_critical',
+      { exceeded: { safeWal: true, safeWalCritical: true } },
+    ],
+    ['wal_unreserved', { slot: { walStatus: 'unreserved' } }],
+  ])('is degraded and no worse by %s', (condition, one) => {
+    expect(conditions(one)).toEqual(['streaming', condition]);
+    expect(answers(one)).toEqual(['up', 'up', 'degraded']);
+  });
+
+  it('finds a standby up, whatever the limits say', () => {
+    const one: Case = {
+      state: 'standby',
+      exceeded: { lag: true },
+      slot: { walStatus: 'unreserved' },
+    };
+    expect(answers(one)).toEqual(['up', 'up', 'up']);
   });
 });
 
@@ -59,5 +253,19 @@ describe('worst', () => {
     expect(worst(['up', 'degraded', 'up'])).toBe('degraded');
     expect(worst(['up'])).toBe('up');
     expect(worst([])).toBe('up');
+  });
+});
+
+describe('docs/health.md', () => {
+  it('has the table of conditions as it is here', () => {
+    const rows = [
+      ...readFileSync('docs/health.md', 'utf8').matchAll(
+        /^\| `(\w+)` +\| (\w+) +\| (\w+) +\| (\w+) +\|/gm,
+      ),
+    ].map(([, name, startup, liveness, readiness]) => [
+      name,
+      { startup, liveness, readiness },
+    ]);
+    expect(rows).toEqual(Object.entries(CONDITIONS));
   });
 });

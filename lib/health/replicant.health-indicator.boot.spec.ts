@@ -66,8 +66,16 @@ describe('ReplicantHealthIndicator', () => {
       replicant: {
         status: 'up',
         pipelines: {
-          orders: { ...orders.status(), health: 'up' },
-          audit: { ...audit.status(), health: 'up' },
+          orders: {
+            ...orders.status(),
+            health: 'up',
+            conditions: ['streaming'],
+          },
+          audit: {
+            ...audit.status(),
+            health: 'up',
+            conditions: ['streaming'],
+          },
         },
       },
     });
@@ -119,6 +127,60 @@ describe('ReplicantHealthIndicator', () => {
     await expect(
       health.check([() => indicator.liveness()]),
     ).resolves.toMatchObject({ status: 'ok' });
+  });
+
+  it('is what the options of each pipeline make of it', () => {
+    const { health: defaults } = orders.options;
+    Object.assign(orders, {
+      options: {
+        ...orders.options,
+        health: { ...defaults, readiness: 'lenient', livenessOnHalt: 'down' },
+      },
+    });
+    orders.enter('halted');
+    expect(indicator.readiness()).toMatchObject({
+      replicant: { status: 'degraded' },
+    });
+    expect(indicator.liveness()).toMatchObject({
+      replicant: { status: 'down' },
+    });
+    audit.enter('halted');
+    expect(indicator.readiness()).toMatchObject({
+      replicant: { status: 'down' },
+    });
+  });
+
+  it('asks about the slots with each probe, and waits for no answer', () => {
+    let answered = false;
+    orders.checkSlot = async () => {
+      await new Promise(() => {});
+      answered = true;
+    };
+    audit.calls.length = 0;
+    expect(indicator.readiness()).toMatchObject({
+      replicant: { status: 'up' },
+    });
+    expect([answered, audit.calls]).toEqual([false, ['checkSlot']]);
+  });
+
+  it('remembers from probe to probe that a limit was exceeded', () => {
+    const status = orders.status();
+    const lags = [2 ** 30 + 1, 2 ** 30, 2 ** 29];
+    orders.status = () => ({
+      ...status,
+      lag: { bytes: lags.shift(), milliseconds: 0 },
+    });
+    const answers = [1, 2, 3].map(() => indicator.readiness());
+    expect(answers).toMatchObject([
+      {
+        replicant: {
+          status: 'degraded',
+          pipelines: { orders: { conditions: ['streaming', 'lag'] } },
+        },
+      },
+      { replicant: { status: 'degraded' } },
+      { replicant: { status: 'up' } },
+    ]);
   });
 
   it('answers instead of throwing, and repeats no message of an error', () => {

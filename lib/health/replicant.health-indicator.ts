@@ -7,27 +7,43 @@ import { errorClass } from '../engine/model/error-class.js';
 import type { Pipeline } from '../engine/pipeline.js';
 import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
 import { ReplicantRegistry } from '../pipelines/pipeline.registry.js';
-import { probe, worst, type Health, type Probe } from './probe.js';
+import {
+  conditionsOf,
+  probe,
+  worst,
+  type Condition,
+  type Health,
+  type Probe,
+} from './probe.js';
+import { Thresholds } from './thresholds.js';
 
 /** What a health answer says about one pipeline: its status, and the health derived from it. */
-export type PipelineHealth = PipelineStatus & { readonly health: Health };
+export type PipelineHealth = PipelineStatus & {
+  /** The answer to this probe. */
+  readonly health: Health;
+  /** What is the case, that of the state first; see docs/health.md. */
+  readonly conditions: readonly Condition[];
+};
 
 /**
- * Answers probes from the live state of all pipelines: it opens no connection and never throws. List it among the
- * providers of the module that imports `TerminusModule`.
+ * Answers probes from what the process knows of all pipelines: it waits for nothing and never throws. What the source says of
+ * the slots is asked on the side, at most every `health.cacheFor`, and appears in a later answer. List it among the providers of the
+ * module that imports `TerminusModule`.
  *
  * The answer is the worst of all pipelines, which stand under `pipelines` by name; one that halted carries the code and
  * the remedy. Positions are text such as `16/B374D848`.
  *
  * | state | startup | liveness | readiness |
  * | --- | --- | --- | --- |
- * | connecting | down | up | down |
- * | streaming | up | up | up |
- * | reconnecting | up | up | degraded, after 60 seconds down |
+ * | idle, connecting | down | up | down |
+ * | streaming, standby | up | up | up; degraded above a limit of the option `health` |
+ * | reconnecting | up | up | degraded, after `health.reconnectGrace` down |
  * | draining, stopped | up | up | down |
- * | halted | up | up | down |
+ * | halted | up | up | down, or degraded with `health.readiness: 'lenient'` |
+ * | a handler that hangs | up | down | down |
  *
- * A pipeline with `autoStart: false` is up while it is idle or stopped.
+ * A standby is up whatever the limits say, and so is a pipeline with `autoStart: false` while it is idle or stopped. docs/health.md
+ * has all conditions.
  *
  * @example
  * ```ts
@@ -37,6 +53,8 @@ export type PipelineHealth = PipelineStatus & { readonly health: Health };
  */
 @Injectable()
 export class ReplicantHealthIndicator {
+  readonly #thresholds = new WeakMap<Pipeline, Thresholds>();
+
   constructor(
     private readonly registry: ReplicantRegistry,
     private readonly indicators: HealthIndicatorService,
@@ -75,7 +93,7 @@ export class ReplicantHealthIndicator {
     try {
       const pipelines = this.registry
         .all()
-        .map((pipeline) => describe(question, pipeline));
+        .map((pipeline) => this.#describe(question, pipeline));
       const data = {
         pipelines: Object.fromEntries(
           pipelines.map((each) => [each.pipeline, each]),
@@ -95,14 +113,30 @@ export class ReplicantHealthIndicator {
       });
     }
   }
-}
 
-function describe(question: Probe, pipeline: Pipeline): PipelineHealth {
-  const status = pipeline.status();
-  const { autoStart } = pipeline.options;
-  const age = Date.now() - Date.parse(status.since);
-  return {
-    ...status,
-    health: probe(question, { state: status.state, autoStart, age }),
-  };
+  #describe(question: Probe, pipeline: Pipeline): PipelineHealth {
+    void pipeline.checkSlot();
+    const status = pipeline.status();
+    const { autoStart, health: options } = pipeline.options;
+    const conditions = conditionsOf({
+      status,
+      autoStart,
+      age: Date.now() - Date.parse(status.since),
+      exceeded: this.#thresholdsOf(pipeline).judge(status),
+      options,
+    });
+    return {
+      ...status,
+      health: probe(question, conditions, options),
+      conditions,
+    };
+  }
+
+  #thresholdsOf(pipeline: Pipeline): Thresholds {
+    const known = this.#thresholds.get(pipeline);
+    if (known !== undefined) return known;
+    const thresholds = new Thresholds(pipeline.options.health);
+    this.#thresholds.set(pipeline, thresholds);
+    return thresholds;
+  }
 }

@@ -4,7 +4,8 @@ import type { Halt } from '../engine/model/halt.js';
 import type { Pipeline } from '../engine/pipeline.js';
 
 /**
- * Writes one line for the first stream, each halt, each return from one, each attempt to reconnect and each warning of a pipeline. What a
+ * Writes one line for the first stream, each halt, each return from one, each attempt to reconnect, each
+ * change from and to standby, and each warning of a pipeline. What a
  * sink's own error says is never written: it may hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
@@ -17,10 +18,13 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       `${title} halted${at}: ${halt.code} (${halt.detail}). ${halt.remedy}`,
     );
   });
-  pipeline.on('state', ({ from, to }) => {
+  pipeline.on('state', ({ from, to, reason }) => {
+    if (to === 'standby') logger.log(`${title} is standby: ${reason}`);
     if (to !== 'streaming') return;
     if (halted !== null) {
       logger.log(`${title} streams again after ${halted.code}`);
+    } else if (from === 'standby') {
+      logger.log(`${title} takes over slot ${pipeline.options.slotName}`);
     } else if (from === 'connecting') {
       logger.log(`${title} streams from slot ${pipeline.options.slotName}`);
     }

@@ -119,6 +119,26 @@ describe('start', () => {
     await app.close();
   });
 
+  it("counts a pipeline that stands by as started with startup: 'wait', for it may never stream", async () => {
+    const stub = new StubPipeline('default', {
+      startup: 'wait',
+      leaderElection: true,
+    });
+    stub.streaming = () => new Promise(() => {});
+    const app = await compile(stub);
+    let started = false;
+    const init = app.init().then(() => {
+      started = true;
+    });
+    await vi.waitFor(() => expect(stub.calls).toContain('whenStreaming'));
+    stub.enter('reconnecting');
+    await Promise.resolve();
+    expect(started).toBe(false);
+    stub.enter('standby');
+    await init;
+    await app.close();
+  });
+
   it("fails with the reason and stops every pipeline when it halts under startup: 'wait'", async () => {
     const stub = new StubPipeline('default', { startup: 'wait' });
     stub.streaming = () => Promise.reject(new Error('publication/missing'));
@@ -407,6 +427,16 @@ describe('the log', () => {
     expect(logger.lines).toEqual([
       'warn Pipeline "default" reconnects in 500 ms (attempt 1): connection reset',
       'warn Pipeline "default" reconnects in 1000 ms (attempt 2): connection refused',
+    ]);
+  });
+
+  it('has one line when it becomes a standby, and one when it takes over', () => {
+    stub.enter('standby', 'the slot is held by process 7 of the server');
+    // What the engine says of later polls is no event.
+    stub.enter('streaming');
+    expect(logger.lines).toEqual([
+      'log Pipeline "default" is standby: the slot is held by process 7 of the server',
+      `log Pipeline "default" takes over slot ${stub.options.slotName}`,
     ]);
   });
 

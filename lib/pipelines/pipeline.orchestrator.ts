@@ -29,7 +29,7 @@ export class PipelineOrchestrator
     private readonly explorer: SinkExplorer,
   ) {}
 
-  /** Hands each pipeline its sink and starts it; waits until it streams only when its option `startup` says so. */
+  /** Hands each pipeline its sink and starts it; waits until it streams or stands by only when its option `startup` says so. */
   async onApplicationBootstrap(): Promise<void> {
     for (const { pipeline, instance, sink } of this.explorer.explore()) {
       pipeline.attach(sink);
@@ -45,7 +45,7 @@ export class PipelineOrchestrator
       ({ options }) => options.startup === 'wait',
     );
     try {
-      await Promise.all(awaited.map((pipeline) => pipeline.whenStreaming()));
+      await Promise.all(awaited.map((pipeline) => whenAtWork(pipeline)));
     } catch (error) {
       // Nest 11 calls no shutdown hook after a failed start.
       await this.#stopAll();
@@ -68,6 +68,16 @@ export class PipelineOrchestrator
     await Promise.all(this.registry.all().map((pipeline) => pipeline.stop()));
     this.#onHalt.release();
   }
+}
+
+/** A replica that stands by has started: it would wait for the other one for ever. */
+async function whenAtWork(pipeline: Pipeline): Promise<void> {
+  const standby = new Promise<void>((resolve) => {
+    pipeline.on('state', ({ to }) => {
+      if (to === 'standby') resolve();
+    });
+  });
+  await Promise.race([pipeline.whenStreaming(), standby]);
 }
 
 /**

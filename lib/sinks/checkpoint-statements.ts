@@ -1,15 +1,16 @@
 /** The statements of one checkpoint table. Positions and numbers travel as text and are cast here. */
 export interface CheckpointStatements {
-  /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`; all NULL when there is no row. */
+  /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`, `relations`; all NULL when there is no row. */
   readonly load: string;
   /**
-   * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` commit position, `$5` its end or NULL.
+   * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes that changed or NULL,
+   * `$5` commit position, `$6` its end or NULL.
    * Returns `server`: the system identifier when the row was written, else NULL.
    */
   readonly advance: string;
-  /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` boundary. Returns `server` like `advance`. */
+  /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes like `advance`, `$5` boundary. Returns `server` like `advance`. */
   readonly confirm: string;
-  /** `$1` slot name, `$2` system identifier, `$3` commit position. Returns `server` like `advance`. */
+  /** `$1` slot name, `$2` system identifier, `$3` commit position, `$4` shapes like `advance`. Returns `server` like `advance`. */
   readonly retract: string;
 }
 
@@ -17,14 +18,15 @@ export interface CheckpointStatements {
 export function checkpointStatements(table: string): CheckpointStatements {
   return {
     load: `SELECT stored.system_identifier AS server, stored.timeline::text AS timeline,
-  stored.commit_lsn::text AS committed, stored.confirmed_lsn::text AS confirmed
+  stored.commit_lsn::text AS committed, stored.confirmed_lsn::text AS confirmed,
+  stored.relations::text AS relations
 FROM (VALUES ($1::text)) AS asked (slot_name)
 LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
 
     // A transaction at the stored boundary is still to come, one at the stored commit position is not: >= and >.
     advance: upsert(table, {
       columns: 'commit_lsn, confirmed_lsn',
-      values: '$4::text::pg_lsn, $5::text::pg_lsn',
+      values: '$5::text::pg_lsn, $6::text::pg_lsn',
       assignments: `commit_lsn = excluded.commit_lsn,
     confirmed_lsn = greatest(stored.confirmed_lsn, excluded.confirmed_lsn)`,
       isNew: `coalesce(excluded.commit_lsn > stored.commit_lsn, true)
@@ -33,14 +35,17 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
 
     confirm: upsert(table, {
       columns: 'confirmed_lsn',
-      values: '$4::text::pg_lsn',
+      values: '$5::text::pg_lsn',
       assignments: 'confirmed_lsn = excluded.confirmed_lsn',
-      isNew: 'coalesce(excluded.confirmed_lsn > stored.confirmed_lsn, true)',
+      // At the stored boundary there may still be shapes to store.
+      isNew: `coalesce(excluded.confirmed_lsn > stored.confirmed_lsn
+      OR excluded.confirmed_lsn = stored.confirmed_lsn AND excluded.relations IS NOT NULL, true)`,
     }),
 
     // The positions before it are gone, but nothing commits between its own and the one below.
     retract:
-      returning(`UPDATE ${table} AS stored SET commit_lsn = stored.commit_lsn - 1, updated_at = now()
+      returning(`UPDATE ${table} AS stored SET commit_lsn = stored.commit_lsn - 1,
+    relations = ${merged('$4::text::jsonb')}, updated_at = now()
   WHERE stored.slot_name = $1::text AND stored.system_identifier = $2::text
     AND stored.commit_lsn = $3::text::pg_lsn`),
   };
@@ -70,6 +75,12 @@ interface Upsert {
   readonly isNew: string;
 }
 
+/** The stored shapes with a patch; as they are, and not even looked at, without one. What is no object is replaced. */
+function merged(patch: string): string {
+  return `CASE WHEN ${patch} IS NULL THEN stored.relations ELSE jsonb_strip_nulls(
+      CASE WHEN jsonb_typeof(stored.relations) = 'object' THEN stored.relations ELSE '{}' END || ${patch}) END`;
+}
+
 /**
  * One statement decides and writes, so that of two writers the second waits on the row lock and then sees the first one's
  * position.
@@ -78,10 +89,10 @@ function upsert(
   table: string,
   { columns, values, assignments, isNew }: Upsert,
 ): string {
-  return returning(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, ${columns})
-  VALUES ($1::text, $2::text, $3::text::integer, ${values})
+  return returning(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, relations, ${columns})
+  VALUES ($1::text, $2::text, $3::text::integer, $4::text::jsonb, ${values})
   ON CONFLICT (slot_name) DO UPDATE SET ${assignments},
-    timeline = excluded.timeline, updated_at = now()
+    timeline = excluded.timeline, relations = ${merged('excluded.relations')}, updated_at = now()
   WHERE stored.system_identifier = excluded.system_identifier
     AND ${isNew}`);
 }

@@ -19,6 +19,7 @@ const NOTHING_STORED = {
   timeline: null,
   committed: null,
   confirmed: null,
+  relations: null,
 };
 
 /** Answers the statements of a table that exists and holds no row. */
@@ -144,7 +145,7 @@ describe('CheckpointTable', () => {
         { ...TX, commitEndLsn: null },
       );
       expect(sent).toEqual([
-        ['orders_slot', SERVER.systemIdentifier, '1', '1/10', null],
+        ['orders_slot', SERVER.systemIdentifier, '1', null, '1/10', null],
       ]);
     });
 

@@ -57,6 +57,8 @@ export class CheckpointTable implements CheckpointKeeper {
     null;
   #statements: CheckpointStatements | null = null;
   #advancedTo: Lsn | null = null;
+  /** See {@link keepRelations}. */
+  #relations: string | null = null;
 
   /**
    * @param query runs one statement on the primary server of the sink's database, outside any transaction, and resolves with
@@ -93,6 +95,7 @@ export class CheckpointTable implements CheckpointKeeper {
 
   identify(context: CheckpointContext): void {
     this.bindTo(context);
+    this.#relations = null;
     this.#server = {
       systemIdentifier: context.systemIdentifier,
       timeline: context.timeline,
@@ -113,6 +116,7 @@ export class CheckpointTable implements CheckpointKeeper {
       confirmedLsn: lsnIn(row, 'confirmed'),
       systemIdentifier,
       timeline: Number(presentTextIn(row, 'timeline')),
+      relations: textIn(row, 'relations'),
     };
   }
 
@@ -155,7 +159,12 @@ export class CheckpointTable implements CheckpointKeeper {
       slotName,
       this.#server.systemIdentifier,
       formatLsn(commitLsn),
+      this.#relations,
     ]);
+  }
+
+  keepRelations(patch: string | null): void {
+    this.#relations = patch;
   }
 
   get advancedTo(): Lsn | null {
@@ -208,6 +217,7 @@ export class CheckpointTable implements CheckpointKeeper {
       slotName,
       systemIdentifier,
       String(timeline),
+      this.#relations,
       ...positions,
     ]);
     if (textIn(row, 'server') !== null) return true;

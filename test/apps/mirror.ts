@@ -19,6 +19,7 @@ import { Target, TargetModule } from './target.module.js';
         publication: 'p',
         goForwardOnly: true,
         types: 'text',
+        leaderElection: process.env['LEADER_ELECTION'] === 'on',
         onHalt: process.env['ON_HALT'] === 'exit' ? 'exit' : 'stay',
         drainTimeout: Number(process.env['DRAIN_TIMEOUT'] ?? 10_000),
         maxInflightBytes: Number(process.env['MAX_INFLIGHT_BYTES'] ?? 16 << 20),
@@ -54,5 +55,9 @@ if (process.env['ON_HALT'] !== undefined) {
 
 const pipeline = application.get<Pipeline>(getPipelineToken());
 pipeline.on('halt', () => say('halted'));
+pipeline.on('state', ({ to }) => {
+  if (to === 'standby' || to === 'reconnecting') say(to);
+});
+if (pipeline.state === 'standby') say('standby');
 await pipeline.whenStreaming();
 say('streaming');

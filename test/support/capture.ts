@@ -17,6 +17,8 @@ export interface CaptureOptions extends Partial<PipelineOptions> {
   readonly target: TestDatabase;
   /** Runs before the checkpoint is advanced; rejects to fail the transaction. */
   readonly apply?: Apply;
+  /** Is asked about destructive schema changes. */
+  readonly schemaChange?: NonNullable<Sink['schemaChange']>;
   /** Replaces the checkpoint table. */
   readonly checkpoint?: SinkCheckpoint;
   /** What else the sink is and is asked. */
@@ -38,7 +40,14 @@ export function capture(
   source: TestDatabase,
   options: CaptureOptions,
 ): Capture {
-  const { target, apply, checkpoint, sink: more, ...pipelineOptions } = options;
+  const {
+    target,
+    apply,
+    schemaChange,
+    checkpoint,
+    sink: more,
+    ...pipelineOptions
+  } = options;
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
@@ -66,6 +75,7 @@ export function capture(
       }
       applied.push(transaction);
     },
+    ...(schemaChange && { schemaChange }),
     ...more,
   };
   pipeline.attach(sink);

@@ -1,3 +1,4 @@
+import type { SchemaChange } from '../../lib/engine/model/schema-change.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
 import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
 import { onTestFinished } from 'vitest';
@@ -15,10 +16,21 @@ export interface Mirroring {
   readonly run: (statements: string) => Promise<void>;
 }
 
-/** Creates what `setup` says in a source and in a target, and mirrors `p`, which is for all tables. */
+/** Adapts the target to a destructive schema change. */
+export type Adapt = (
+  change: SchemaChange,
+  target: TestDatabase,
+) => Promise<void>;
+
+/**
+ * Creates what `setup` says in a source and in a target, and mirrors `p`, which is for all tables.
+ *
+ * @param adapt - accepts schema changes
+ */
 export async function mirroring(
   suite: SuiteServer,
   setup: string,
+  adapt?: Adapt,
 ): Promise<Mirroring> {
   const source = await suite.database();
   const target = await suite.database('target');
@@ -43,6 +55,9 @@ export async function mirroring(
       await mirror(client, checkpoints, transaction);
       await client.query('commit');
     },
+    ...(adapt && {
+      schemaChange: (change: SchemaChange) => adapt(change, target),
+    }),
   });
   onTestFinished(() => pipeline.stop());
   pipeline.start();

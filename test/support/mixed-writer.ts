@@ -14,7 +14,7 @@ export const MIXED_TABLES = `
 const PAUSE_MS = 15;
 
 /** Statements of one transaction. Everything it writes depends on `n` alone, so that a run can be repeated. */
-function statements(n: number): readonly string[] {
+export function mixedStatements(n: number): readonly string[] {
   const account = n % 97;
   const other = (n * 31) % 97;
   switch (n % 10) {
@@ -82,7 +82,9 @@ export class MixedWriter {
     while (!this.#stopped) {
       n += 1;
       try {
-        await this.client.query(`begin; ${statements(n).join('; ')}; commit`);
+        await this.client.query(
+          `begin; ${mixedStatements(n).join('; ')}; commit`,
+        );
       } catch {
         await this.client.query('rollback');
       }

@@ -47,8 +47,8 @@ export class ProxiedConnection {
   }
 
   reset(): void {
-    this.#client.resetAndDestroy();
-    this.#server?.resetAndDestroy();
+    reset(this.#client);
+    if (this.#server !== null) reset(this.#server);
     this.#ended();
   }
 
@@ -153,7 +153,7 @@ class Lane {
         this.#to.end();
         return;
       case 'broken':
-        this.#to.resetAndDestroy();
+        reset(this.#to);
         return;
       case 'bytes':
         this.#passBytes(piece.bytes, piece.due);
@@ -181,4 +181,10 @@ class Lane {
       this.#from.pause();
     else this.#from.resume();
   }
+}
+
+/** Node cannot reset a socket whose end was sent already: its handle would stay, and the process would never exit. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }

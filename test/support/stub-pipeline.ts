@@ -56,11 +56,19 @@ export class StubPipeline {
     await this.streaming();
   }
 
+  async checkSlot(): Promise<void> {
+    this.calls.push('checkSlot');
+  }
+
   status(): object {
     return {
       pipeline: this.name,
       state: this.state,
       since: this.since.toISOString(),
+      startedAt: null,
+      lag: { bytes: 0, milliseconds: 0 },
+      handler: null,
+      slot: null,
       halt: null,
     };
   }

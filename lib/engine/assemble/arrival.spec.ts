@@ -70,6 +70,26 @@ describe('reading', () => {
     expect(arrival).toMatchObject({ bytes: 0, count: 5, broken: null });
   });
 
+  it('tells when its reader asked last, and that one who waits still asks', async () => {
+    const { arrival } = begun();
+    const iterator = arrival.changes[Symbol.asyncIterator]();
+    const before = performance.now();
+    await iterator.next();
+    const asked = arrival.askedAt;
+    expect(asked).toBeGreaterThanOrEqual(before);
+    while (performance.now() <= asked);
+    expect(arrival.askedAt).toBe(asked);
+    await iterator.next();
+    expect(arrival.askedAt).toBeGreaterThan(asked);
+
+    const waiting = iterator.next();
+    const one = arrival.askedAt;
+    while (performance.now() <= one);
+    expect(arrival.askedAt).toBeGreaterThan(one);
+    arrive(arrival, 2);
+    await waiting;
+  });
+
   it('gives what had arrived when the Commit did (empty rest)', async () => {
     const { arrival } = begun();
     arrival.end(9n);

@@ -39,6 +39,7 @@ export class Arrival {
   /** Resolves for a reader that waits when there is something to tell it. */
   #news: Deferred<void> | null = null;
   #turnBegan = performance.now();
+  #askedAt = this.#turnBegan;
 
   /**
    * @param changes - what has arrived so far
@@ -60,6 +61,11 @@ export class Arrival {
     return this.#count;
   }
 
+  /** When the reader last asked, by `performance.now()`: now while it waits for what the server has not sent. */
+  get askedAt(): number {
+    return this.#news === null ? this.#askedAt : performance.now();
+  }
+
   /** Its Commit has arrived. */
   get complete(): boolean {
     return this.#endLsn !== null;
@@ -68,6 +74,11 @@ export class Arrival {
   /** Resolves with the end of the Commit; rejects when that will not arrive. */
   get ended(): Promise<Lsn> {
     return this.#ended.promise;
+  }
+
+  /** Why its end will not arrive; `null` as long as it may. */
+  get fault(): ConnectionFault | null {
+    return this.#fault;
   }
 
   /** What the reader was told instead of the rest; `null` when it was not told so. */
@@ -148,7 +159,8 @@ export class Arrival {
       this.#broken = this.#fault;
       return handled(Promise.reject(this.#fault));
     }
-    if (performance.now() - this.#turnBegan > LONGEST_TURN_MS)
+    this.#askedAt = performance.now();
+    if (this.#askedAt - this.#turnBegan > LONGEST_TURN_MS)
       return handled(this.#afterNews(this.#nextTurn()));
     const value = this.#queue.take();
     if (value !== undefined) return Promise.resolve({ done: false, value });

@@ -4,6 +4,8 @@ import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
 import { type Assembled, Assembler } from './assembler.js';
+import { RelationHistory } from './relation-history.js';
+import { SchemaWatch } from './schema-watch.js';
 import { changesOf } from '../../../test/support/changes-of.js';
 
 const MICROS = 1_767_323_045_123_456n; // 2026-01-02T03:04:05.123456Z
@@ -86,6 +88,7 @@ function assembler(
     maxTransactionBytes: options.maxTransactionBytes ?? 1000,
     maxMessageBytes: options.maxMessageBytes ?? 1000,
     skipThrough: options.skipThrough ?? null,
+    schema: new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
   });
 }
@@ -122,6 +125,7 @@ describe('grouping', () => {
         changes: 3,
         bytes: 30,
         end: 120n,
+        shapes: [],
         transaction: {
           pipeline: 'orders',
           slotName: 'orders_slot',

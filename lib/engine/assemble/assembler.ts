@@ -3,12 +3,19 @@ import type {
   CommitMessage,
   ReplicationMessage,
 } from '../model/replication-message.js';
+import type { Relation } from '../model/relation.js';
+import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { Transaction } from '../model/transaction.js';
 import type { Arrival } from './arrival.js';
 import { AssembledTransaction } from './assembled-transaction.js';
-import { type ContentMessage, OpenTransaction } from './open-transaction.js';
+import {
+  type ChangeMessage,
+  type ContentMessage,
+  OpenTransaction,
+} from './open-transaction.js';
+import type { SchemaWatch } from './schema-watch.js';
 
 export interface AssemblerOptions {
   readonly pipeline: string;
@@ -19,6 +26,8 @@ export interface AssemblerOptions {
   readonly maxMessageBytes: number;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
+  /** Compares the tables that are announced with those that are known. */
+  readonly schema: SchemaWatch;
   /** A transaction that is read while it arrives holds less than before. */
   drained(): void;
 }
@@ -41,6 +50,8 @@ export type Assembled =
       readonly kind: 'arriving';
       readonly transaction: Transaction;
       readonly arrival: Arrival;
+      /** New shapes of tables in it; more follow until its end. */
+      readonly shapes: readonly Relation[];
     }
   /** The end of such a transaction. */
   | { readonly kind: 'arrived'; readonly end: Lsn }
@@ -52,7 +63,11 @@ export type Assembled =
       /** Payload bytes of its changes and messages. */
       readonly bytes: number;
       readonly end: Lsn;
+      /** New shapes of tables in it. */
+      readonly shapes: readonly Relation[];
     }
+  /** The sink has to be asked before the open transaction can be read: nothing of it is held any more, and nothing may follow. */
+  | { readonly kind: 'schema-change'; readonly fault: SchemaChangeFault }
   /** At or below the watermark: applied before. */
   | { readonly kind: 'skipped'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
   /** Neither changes nor messages, such as when all of it was filtered. */
@@ -71,12 +86,14 @@ interface Current {
  */
 export class Assembler {
   readonly #options: AssemblerOptions;
+  readonly #schema: SchemaWatch;
   #current: Current | null = null;
   #lastCommitLsn: Lsn | null = null;
   #fault: AssemblyFault | null = null;
 
   constructor(options: AssemblerOptions) {
     this.#options = options;
+    this.#schema = options.schema;
   }
 
   /** Whether a transaction has begun and not ended. */
@@ -99,6 +116,8 @@ export class Assembler {
     if (this.#fault !== null) return this.#fault;
     switch (message.kind) {
       case 'relation':
+        this.#schema.announce(message.relation);
+        return null;
       case 'type':
       case 'origin':
         return null;
@@ -135,6 +154,7 @@ export class Assembler {
     }
     const { skipThrough } = this.#options;
     const skipped = skipThrough !== null && finalLsn <= skipThrough;
+    if (!skipped) this.#schema.begin();
     this.#current = {
       commitLsn: finalLsn,
       content: skipped ? null : new OpenTransaction(message),
@@ -147,6 +167,10 @@ export class Assembler {
       return this.#violation(`${message.kind} before begin`);
     }
     const { content } = this.#current;
+    if (this.#schema.waiting && message.kind !== 'message') {
+      const changed = this.#compare(message, this.#current);
+      if (changed !== null) return changed;
+    }
     if (content === null) return null;
     content.add(message, bytes);
     const { maxTransactionBytes, maxMessageBytes } = this.#options;
@@ -161,6 +185,24 @@ export class Assembler {
       : null;
   }
 
+  /** The first row after an announcement tells which tables it was for. */
+  #compare(
+    message: ChangeMessage,
+    { commitLsn, content }: Current,
+  ): Assembled | null {
+    const relations =
+      message.kind === 'truncate' ? message.relations : [message.relation];
+    if (content === null) {
+      this.#schema.passOver(relations);
+      return null;
+    }
+    const changes = this.#schema.meet(relations, commitLsn);
+    if (changes.length === 0) return null;
+    const fault = new SchemaChangeFault(changes, commitLsn);
+    this.cut(fault);
+    return { kind: 'schema-change', fault };
+  }
+
   #handOver(content: OpenTransaction): Assembled {
     const arrival = content.handOver({
       drained: () => this.#options.drained(),
@@ -169,7 +211,8 @@ export class Assembler {
       },
     });
     const transaction = this.#transaction(content, arrival.changes, null);
-    return { kind: 'arriving', transaction, arrival };
+    const shapes = this.#schema.share();
+    return { kind: 'arriving', transaction, arrival, shapes };
   }
 
   #commit(message: CommitMessage): Assembled {
@@ -188,6 +231,7 @@ export class Assembler {
     this.#lastCommitLsn = commitLsn;
     if (content === null) return { kind: 'skipped', commitLsn, endLsn };
     if (content.arrival !== null) {
+      this.#schema.end();
       content.arrival.end(endLsn);
       return { kind: 'arrived', end: endLsn };
     }
@@ -198,6 +242,7 @@ export class Assembler {
       changes: content.changes.length,
       bytes: content.bytes,
       end: endLsn,
+      shapes: this.#schema.end(),
     };
   }
 

@@ -15,7 +15,7 @@ import {
 } from './changes.js';
 
 /** A message that changes rows. */
-type ChangeMessage = Extract<
+export type ChangeMessage = Extract<
   ReplicationMessage,
   { kind: 'insert' | 'update' | 'delete' | 'truncate' }
 >;

@@ -31,4 +31,6 @@ export interface Decoder {
    * may be overwritten as soon as this has returned.
    */
   decode(bytes: Buffer, start?: number, end?: number): Decoded;
+  /** Number of the tables that were announced: a server announces each once, so none of them may be forgotten. */
+  readonly tables: number;
 }

@@ -19,7 +19,14 @@ function work(end: bigint, bytes = 10): TransactionWork {
     changes: [],
     messages: [],
   };
-  return { kind: 'transaction', transaction, changes: 0, bytes, end };
+  return {
+    kind: 'transaction',
+    transaction,
+    changes: 0,
+    bytes,
+    end,
+    shapes: [],
+  };
 }
 
 /** What each transaction counts beside its payload. */
@@ -168,14 +175,16 @@ describe('SerialDelivery', () => {
     const arrival = {
       bytes: 70,
       count: 1,
+      askedAt: 0,
       complete: false,
+      fault: null,
       broken: null,
       ended: ended.promise,
       settle: () => {},
     };
     const { transaction } = work(20n);
     stage.delivery.push(work(10n, 7));
-    stage.delivery.push({ kind: 'arriving', transaction, arrival });
+    stage.delivery.push({ kind: 'arriving', transaction, arrival, shapes: [] });
     expect(stage.delivery.bytes).toBe(77 + ALLOWANCE);
     expect(stage.delivery.arrivingBytes).toBe(70);
     await turn();

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ConnectionFault } from '../model/connection-fault.js';
 import { deferred } from '../model/deferred.js';
 import type { Lsn } from '../model/lsn.js';
+import type { Relation } from '../model/relation.js';
 import type { Transaction } from '../model/transaction.js';
 import { Fifo } from './fifo.js';
 
@@ -14,6 +15,8 @@ export interface TransactionWork {
   /** Payload bytes that it holds. */
   readonly bytes: number;
   readonly end: Lsn;
+  /** New shapes of tables in it. */
+  readonly shapes: readonly Relation[];
 }
 
 /** A transaction that is read while it arrives. */
@@ -22,10 +25,14 @@ export interface Arrival {
   readonly bytes: number;
   /** Number of changes that have arrived. */
   readonly count: number;
+  /** When its reader last asked, by `performance.now()`: now while it waits for what the server has not sent. */
+  readonly askedAt: number;
   /** Its end has arrived. */
   readonly complete: boolean;
   /** Resolves with its end; rejects when that will not arrive. */
   readonly ended: Promise<Lsn>;
+  /** Why its end will not arrive; `null` as long as it may. */
+  readonly fault: ConnectionFault | null;
   /** What the handler was told instead of the rest; `null` when it was not told so. */
   readonly broken: ConnectionFault | null;
   /** The handler has settled: what it did not read is not kept. */
@@ -36,6 +43,14 @@ export interface ArrivingWork {
   readonly kind: 'arriving';
   readonly transaction: Transaction;
   readonly arrival: Arrival;
+  /** New shapes of tables in it; more follow until its end. */
+  readonly shapes: readonly Relation[];
+}
+
+/** The connection has to end when everything before is durable. */
+export interface EndWork {
+  readonly kind: 'end';
+  readonly fault: ConnectionFault;
 }
 
 /** What comes out of assembly, in commit order. */
@@ -48,7 +63,8 @@ export type Work =
       readonly end: Lsn;
       /** There never was anything to apply. */
       readonly empty: boolean;
-    };
+    }
+  | EndWork;
 
 /** What a delivery asks of its surroundings. */
 export interface DeliveryPorts {
@@ -155,6 +171,7 @@ export class SerialDelivery {
       }
       const work = this.#queue.shift();
       if (work === undefined) return;
+      if (work.kind === 'end') throw work.fault;
       // No await for what needs none: each costs as much as a small row.
       this.#settle(
         work,
@@ -163,7 +180,7 @@ export class SerialDelivery {
     }
   }
 
-  #settle(work: Work, end: Lsn): void {
+  #settle(work: Exclude<Work, EndWork>, end: Lsn): void {
     if (work.kind === 'arriving') this.#arrivals.delete(work.arrival);
     this.#bytes -= held(work);
     this.ports.settled(end, work.kind === 'pass' && work.empty);

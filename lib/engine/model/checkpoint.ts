@@ -16,6 +16,11 @@ export interface StoredCheckpoint {
   readonly confirmedLsn: Lsn | null;
   readonly systemIdentifier: string;
   readonly timeline: number;
+  /**
+   * The shapes of tables that {@link CheckpointKeeper.keepRelations} brought, as JSON; `null` when none were stored.
+   * Absent from a keeper that does not store them.
+   */
+  readonly relations?: string | null;
 }
 
 /** Where a checkpoint table is, so that a publication that carries it can be refused. */
@@ -42,6 +47,12 @@ export interface CheckpointKeeper {
    * Does nothing when the checkpoint is elsewhere.
    */
   retract(commitLsn: Lsn): Promise<void>;
+  /**
+   * What every write from now on stores beside the position, in the same statement: the shapes of tables that changed, as a
+   * JSON merge patch (RFC 7396) of one level for {@link StoredCheckpoint.relations}; `null` for nothing. A keeper without
+   * it does not notice a schema change that is made while the pipeline is down.
+   */
+  keepRelations?(patch: string | null): void;
   /** Commit position that was last advanced to since {@link load}; `null` when none was. */
   readonly advancedTo: Lsn | null;
   home(): Promise<CheckpointHome>;

@@ -41,6 +41,12 @@ export const HALTS = {
     remedy:
       'Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, load the sink anew from the source and remove its checkpoint.',
   },
+  'publication/column_lists': {
+    cause:
+      'Two publications of the option publication publish different columns of one table, and the server refuses to decode its changes.',
+    remedy:
+      'Give the table the same column list in all of them, or leave all but one out of the option publication. Changes that were written while the lists differed can only be read the second way.',
+  },
   'preflight/self_feeding': {
     cause:
       'A publication carries the table of the checkpoint, so that every checkpoint would be a change, which would be a checkpoint, for ever.',
@@ -60,7 +66,7 @@ export const HALTS = {
   },
   'preflight/pooler': {
     cause:
-      'Between the pipeline and the server stands something that is no PostgreSQL server.',
+      'Between the pipeline and the server stands a connection pooler that refuses replication, drops the request for it, or gives one server process to several sessions.',
     remedy:
       'Connect to PostgreSQL itself: a connection pooler cannot carry a replication session.',
   },
@@ -171,7 +177,7 @@ export const HALTS = {
   },
   'command_error/exhausted': {
     cause:
-      'The server refused the same step before streaming more often than maxCommandRetries allows; or, without leaderElection, another process has kept the slot for as long.',
+      'The server refused a step before streaming more often than maxCommandRetries allows, or could not decode its WAL at the same place as often; or, without leaderElection, another process has kept the slot for as long.',
     remedy:
       'Mend what the server reports, or stop the process that uses the slot; then start the pipeline again.',
   },

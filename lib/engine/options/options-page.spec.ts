@@ -2,18 +2,35 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { resolveOptions } from './resolve-options.js';
 
-const PAGE = readFileSync(
-  new URL('../../../docs/options.md', import.meta.url),
-  'utf8',
-);
+const PAGE = readPage('options.md');
+const HEALTH_PAGE = readPage('health.md').split('\n## Options\n')[1] ?? '';
 const ROW = /^\| `(\w+)` +\| .* \| +(?:`(.*)`)? *\|$/gm;
 
-/** Options and defaults as the table of the page has them. */
-function documented(): [name: string, fallback: string | undefined][] {
-  return [...PAGE.matchAll(ROW)].map(([, name = '', fallback]) => [
+function readPage(name: string): string {
+  return readFileSync(
+    new URL(`../../../docs/${name}`, import.meta.url),
+    'utf8',
+  );
+}
+
+/** Options and defaults as the table of a page has them. */
+function documented(
+  page = PAGE,
+): [name: string, fallback: string | undefined][] {
+  return [...page.matchAll(ROW)].map(([, name = '', fallback]) => [
     name,
     fallback,
   ]);
+}
+
+/** Values as they are written. */
+function printed(values: object): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? `'${value}'` : JSON.stringify(value),
+    ]),
+  );
 }
 
 describe('docs/options.md', () => {
@@ -23,17 +40,13 @@ describe('docs/options.md', () => {
       slotName: 'orders',
       publication: 'p',
     });
-    const { slotName: _, publications: __, ...rest } = defaults;
+    const { slotName: _, publications: __, health, ...rest } = defaults;
     const page = Object.fromEntries(
       documented().filter(([, fallback]) => fallback !== undefined),
     );
-    expect(page).toEqual(
-      Object.fromEntries(
-        Object.entries(rest).map(([name, value]) => [
-          name,
-          typeof value === 'string' ? `'${value}'` : JSON.stringify(value),
-        ]),
-      ),
+    expect(page).toEqual(printed(rest));
+    expect(Object.fromEntries(documented(HEALTH_PAGE))).toEqual(
+      printed(health),
     );
   });
 

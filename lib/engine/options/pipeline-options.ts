@@ -1,5 +1,6 @@
 import type { ClientConfig, CustomTypesConfig } from 'pg';
 import type { Transaction } from '../model/transaction.js';
+import type { HealthOptions } from './health-options.js';
 
 /** Settings of a connection as the `pg` module takes them, or a connection string. */
 export type ConnectionSettings = string | ClientConfig;
@@ -41,7 +42,10 @@ export interface PipelineOptions {
   maxInflightBytes?: number;
   /**
    * How often a fault that the server reports before the stream begins is tried again before the pipeline halts with
-   * `command_error/exhausted`; 0 halts on the first. A server that is down is not counted, and is tried for ever.
+   * `command_error/exhausted`; 0 halts on the first. The count begins anew when the stream flows. A server that is down or
+   * takes no more sessions is not counted, and is tried for ever. Two more faults have this limit: WAL that the server cannot
+   * decode, and a slot that another process holds; that one is also waited for at least twice the server's
+   * `wal_sender_timeout`, unless this is 0.
    *
    * @default 5
    */
@@ -54,7 +58,8 @@ export interface PipelineOptions {
    */
   failover?: boolean;
   /**
-   * Whether several processes share the slot: one streams, the others are `standby` and take over when it is gone.
+   * Whether several processes share the slot: one streams, the others are `standby`, look every second or two whether the slot is
+   * free, and take over when it is. None is ever driven out.
    *
    * @default false
    */
@@ -81,7 +86,7 @@ export interface PipelineOptions {
    */
   onHalt?: 'stay' | 'exit';
   /**
-   * Whether the start of the application waits until the pipeline streams.
+   * Whether the start of the application waits until the pipeline streams, or stands by (option `leaderElection`).
    *
    * @default 'background'
    */
@@ -98,5 +103,7 @@ export interface PipelineOptions {
    * @default 10000
    */
   drainTimeout?: number;
+  /** What counts as healthy; see docs/health.md. */
+  health?: HealthOptions;
   around?: AroundDelivery;
 }

@@ -29,6 +29,18 @@ describe('resolveOptions', () => {
       startup: 'background',
       autoStart: true,
       drainTimeout: 10_000,
+      health: {
+        readiness: 'strict',
+        livenessOnHalt: 'up',
+        reconnectGrace: 60_000,
+        maxLagBytes: 1_073_741_824,
+        maxLagMilliseconds: 300_000,
+        maxRetainedBytes: 10_737_418_240,
+        minSafeWalFraction: 0.5,
+        stalledAfter: 600_000,
+        cacheFor: 10_000,
+        timeout: 5_000,
+      },
       around: null,
     });
   });
@@ -52,6 +64,18 @@ describe('resolveOptions', () => {
       startup: 'wait',
       autoStart: false,
       drainTimeout: 1,
+      health: {
+        readiness: 'lenient',
+        livenessOnHalt: 'down',
+        reconnectGrace: 1,
+        maxLagBytes: 2,
+        maxLagMilliseconds: 3,
+        maxRetainedBytes: 4,
+        minSafeWalFraction: 0.9,
+        stalledAfter: 5,
+        cacheFor: 6,
+        timeout: 7,
+      },
       around,
     });
     expect(given).toEqual({
@@ -68,7 +92,40 @@ describe('resolveOptions', () => {
       startup: 'wait',
       autoStart: false,
       drainTimeout: 1,
+      health: {
+        readiness: 'lenient',
+        livenessOnHalt: 'down',
+        reconnectGrace: 1,
+        maxLagBytes: 2,
+        maxLagMilliseconds: 3,
+        maxRetainedBytes: 4,
+        minSafeWalFraction: 0.9,
+        stalledAfter: 5,
+        cacheFor: 6,
+        timeout: 7,
+      },
       around,
+    });
+  });
+
+  it('switches limits of health off by false', () => {
+    const { health } = resolveOptions({
+      ...LEAST,
+      health: {
+        maxLagBytes: false,
+        maxLagMilliseconds: false,
+        maxRetainedBytes: false,
+        minSafeWalFraction: false,
+        stalledAfter: false,
+      },
+    });
+    expect(health).toMatchObject({
+      maxLagBytes: null,
+      maxLagMilliseconds: null,
+      maxRetainedBytes: null,
+      minSafeWalFraction: null,
+      stalledAfter: null,
+      cacheFor: 10_000,
     });
   });
 
@@ -118,6 +175,37 @@ describe('resolveOptions', () => {
     expect(refused).toThrow(
       expect.objectContaining({ name: 'ReplicantConfigError', option }),
     );
+  });
+
+  it.each([
+    ['readiness', 'loose'],
+    ['livenessOnHalt', true],
+    ['reconnectGrace', 0],
+    ['reconnectGrace', false],
+    ['maxLagBytes', 0],
+    ['maxLagBytes', true],
+    ['maxLagMilliseconds', '1'],
+    ['maxRetainedBytes', -1],
+    ['minSafeWalFraction', 1],
+    ['minSafeWalFraction', 0],
+    ['minSafeWalFraction', Number.NaN],
+    ['stalledAfter', null],
+    ['cacheFor', 2 ** 31],
+    ['timeout', 0.5],
+    ['interval', 1],
+  ])('refuses health.%s: %j, naming the option', (option, value) => {
+    const refused = (): unknown =>
+      resolveOptions(untyped({ health: { [option]: value } }));
+    expect(refused).toThrow(
+      expect.objectContaining({
+        name: 'ReplicantConfigError',
+        option: `health.${option}`,
+      }),
+    );
+  });
+
+  it.each([null, 5, []])('refuses health: %j', (health) => {
+    expect(() => resolveOptions(untyped({ health }))).toThrow('Option health:');
   });
 
   it('refuses options that are no object', () => {

@@ -1,6 +1,15 @@
 import pg from 'pg';
 import { isName, isSlotName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
+import { resolveHealth, type ResolvedHealthOptions } from './health-options.js';
+import {
+  count,
+  flag,
+  milliseconds,
+  oneOf,
+  positiveInteger,
+  refuseUnknown,
+} from './option-checks.js';
 import type {
   AroundDelivery,
   ConnectionOption,
@@ -26,6 +35,7 @@ export interface ResolvedOptions {
   readonly startup: 'background' | 'wait';
   readonly autoStart: boolean;
   readonly drainTimeout: number;
+  readonly health: ResolvedHealthOptions;
   readonly around: AroundDelivery | null;
 }
 
@@ -44,6 +54,7 @@ const KNOWN = new Set([
   'startup',
   'autoStart',
   'drainTimeout',
+  'health',
   'around',
 ]);
 
@@ -59,13 +70,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       'must be an object with connection, slotName and publication.',
     );
   }
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.has(name))
-      throw new ReplicantConfigError(
-        printable(name),
-        'is not known; correct its name.',
-      );
-  }
+  refuseUnknown(options, KNOWN);
   resolveConnection(options.connection);
   return {
     slotName: slotName(options.slotName),
@@ -85,6 +90,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     startup: oneOf('startup', options.startup, ['background', 'wait']),
     autoStart: flag('autoStart', options.autoStart, true),
     drainTimeout: milliseconds('drainTimeout', options.drainTimeout, 10_000),
+    health: resolveHealth(options.health),
     around: around(options.around),
   };
 }
@@ -165,20 +171,6 @@ function types(value: TypesOption | undefined): TypesOption {
   );
 }
 
-/** One of a few words, the first of which is the default. */
-function oneOf<W extends string>(
-  option: string,
-  value: W | undefined,
-  words: readonly [W, ...W[]],
-): W {
-  if (value === undefined) return words[0];
-  if (words.includes(value)) return value;
-  throw new ReplicantConfigError(
-    option,
-    `must be ${words.map((word) => `'${word}'`).join(' or ')}.`,
-  );
-}
-
 function around(value: unknown): AroundDelivery | null {
   if (value === undefined) return null;
   if (isAround(value)) return value;
@@ -190,49 +182,4 @@ function around(value: unknown): AroundDelivery | null {
 
 function isAround(value: unknown): value is AroundDelivery {
   return typeof value === 'function';
-}
-
-function flag(option: string, value: unknown, fallback: boolean): boolean {
-  if (value === undefined) return fallback;
-  if (typeof value === 'boolean') return value;
-  throw new ReplicantConfigError(option, 'must be true or false.');
-}
-
-function count(option: string, value: unknown, fallback: number): number {
-  if (value === undefined) return fallback;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
-    return value;
-  throw new ReplicantConfigError(option, 'must be 0 or a positive integer.');
-}
-
-function positiveInteger(
-  option: string,
-  value: unknown,
-  fallback: number,
-): number {
-  if (value === undefined) return fallback;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0)
-    return value;
-  throw new ReplicantConfigError(option, 'must be a positive integer.');
-}
-
-/** A timer of Node that is set for longer fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-function milliseconds(
-  option: string,
-  value: unknown,
-  fallback: number,
-): number {
-  const time = positiveInteger(option, value, fallback);
-  if (time <= LONGEST_TIMER_MS) return time;
-  throw new ReplicantConfigError(
-    option,
-    'must be at most 2147483647 milliseconds, 24 days.',
-  );
-}
-
-/** An unknown option's name is the user's own text; only what looks like a name is repeated. */
-function printable(name: string): string {
-  return /^[A-Za-z][A-Za-z0-9]{0,40}$/.test(name) ? name : '(unnamed)';
 }

@@ -17,6 +17,8 @@ export interface CheckpointPosition {
   readonly confirmedLsn: Lsn | null;
   /** Of the server when they were stored; absent where none is stored. */
   readonly timeline?: number;
+  /** See {@link StoredCheckpoint.relations}. */
+  readonly relations?: string | null;
 }
 
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };

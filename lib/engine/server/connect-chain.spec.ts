@@ -7,6 +7,7 @@ import type { PipelineOptions } from '../options/pipeline-options.js';
 import { resolveOptions } from '../options/resolve-options.js';
 import type { ChainSubject, ConsultedSink } from './chain-subject.js';
 import { runConnectChain, type StreamPlan } from './connect-chain.js';
+import { SlotHeldError } from './slot-holder.js';
 import type { CommandSession, TextRow } from './session.js';
 import type { SlotRow } from './slot.js';
 
@@ -48,10 +49,19 @@ class StubServer implements CommandSession {
     if (text.includes('server_version_num')) {
       const { version, inRecovery } = this;
       return [
-        [{ version, in_recovery: inRecovery, wal_sender_timeout: '60000' }],
+        [
+          {
+            version,
+            wal_level: 'logical',
+            in_recovery: inRecovery,
+            wal_sender_timeout: '60000',
+          },
+        ],
         'probe',
       ];
     }
+    if (text.includes('pg_try_advisory_lock'))
+      return [[{ claimed: 't' }], 'claim'];
     if (text.includes('pg_replication_slots')) {
       const slot = JSON.stringify(this.slot);
       return [this.slot === null ? [] : [{ slot }], 'slot'];
@@ -153,6 +163,7 @@ describe('the order of the chain', () => {
       'checkpoint',
       'probe',
       'publications',
+      'claim',
       'slot',
       "CREATE_REPLICATION_SLOT orders LOGICAL pgoutput (SNAPSHOT 'nothing')",
       'slot origin',
@@ -392,7 +403,7 @@ describe('the origin of a slot', () => {
     expect((await halt(sink)).code).toBe('slot_origin/slot_origin_unavailable');
     expect((await halt()).code).toBe('slot/not_usable');
     server.slot = { ...server.slot, active: true };
-    await expect(run(sink)).rejects.toThrow(ConnectionFault);
+    await expect(run(sink)).rejects.toThrow(SlotHeldError);
     expect(asked).toEqual([]);
   });
 });

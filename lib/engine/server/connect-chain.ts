@@ -1,21 +1,19 @@
-import type {
-  CheckpointContext,
-  CheckpointKeeper,
-} from '../model/checkpoint.js';
+import type { CheckpointContext } from '../model/checkpoint.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import type { ChainSubject } from './chain-subject.js';
 import {
-  available,
   furthestOf,
   readCheckpoint,
   type CheckpointPosition,
 } from './checkpoint-reading.js';
+import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
-import { refuseSelfFeeding, requirePublications } from './publications.js';
+import { refuseFeedback } from './preflight.js';
+import { requirePublications } from './publications.js';
 import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
@@ -57,8 +55,13 @@ export async function runConnectChain(
   await requireCommonHistory(session, position, identity);
   await requireServerReached(session, position);
   await requirePublications(session, options.publications);
-  if (sink.checkpoint.kind === 'keeper')
-    await refuseOwnTable(session, sink.checkpoint.keeper, identity, options);
+  await requireAgreeingColumnLists(session, options.publications);
+  await refuseFeedback(
+    session,
+    sink.checkpoint,
+    identity,
+    options.publications,
+  );
   requireConsent(position, subject);
   const { database } = identity;
   const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
@@ -106,22 +109,6 @@ async function requireServerReached(
     throw new HaltError('data_gap/checkpoint_ahead_of_server', {
       detail: `the checkpoint is at ${formatLsn(furthest)}, the server's WAL ends at ${formatLsn(flushedLsn)}`,
     });
-  }
-}
-
-async function refuseOwnTable(
-  session: CommandSession,
-  keeper: CheckpointKeeper,
-  identity: SessionIdentity,
-  options: ResolvedOptions,
-): Promise<void> {
-  const home = await available(keeper.home());
-  // A role that may not ask for the identifier is taken to be on the same server: the OID of the table still decides.
-  const sameServer =
-    home.systemIdentifier === null ||
-    home.systemIdentifier === identity.systemIdentifier;
-  if (sameServer && home.database === identity.database) {
-    await refuseSelfFeeding(session, options.publications, home);
   }
 }
 

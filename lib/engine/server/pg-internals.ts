@@ -9,7 +9,7 @@ import {
 
 /**
  * What logical replication needs of `pg` beyond its documented interface: the raw connection with its socket, the
- * copy frames in both directions, freedom from the read timeout, and a parser that cannot end the process and is spared
+ * copy frames in both directions, the process id that came with the cancel key, freedom from the read timeout, and a parser that cannot end the process and is spared
  * what it is too slow for. This file is the only one that knows these names;
  * `test/pg-contract.e2e-spec.ts` holds them against the oldest and the newest `pg` of the peer range.
  */
@@ -43,6 +43,12 @@ export function rawConnection(client: Client): RawConnection {
 /** Ends the socket at once, also while the client still connects. The client then emits `end`. */
 export function destroySocket(client: Client): void {
   rawConnection(client).stream.destroy();
+}
+
+/** The process id that the server, or what stands before it, gave with the key for cancelling; `null` without one. */
+export function announcedProcessId(client: Client): number | null {
+  const processId: unknown = Reflect.get(client, 'processID');
+  return typeof processId === 'number' ? processId : null;
 }
 
 /** A read timeout from a connection string would end the stream; a replication session has none. */

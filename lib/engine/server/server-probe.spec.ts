@@ -57,7 +57,12 @@ describe('the probe of the server', () => {
     'takes version %s with a timeout of %s, in recovery %s',
     async (version, timeout, recovery, number, milliseconds, inRecovery) => {
       const session = answering([
-        { version, wal_sender_timeout: timeout, in_recovery: recovery },
+        {
+          version,
+          wal_level: 'logical',
+          wal_sender_timeout: timeout,
+          in_recovery: recovery,
+        },
       ]);
       expect(await probeServer(session)).toEqual({
         version: number,
@@ -67,9 +72,24 @@ describe('the probe of the server', () => {
     },
   );
 
+  it.each(['minimal', 'replica', null])(
+    'refuses a server whose wal_level is %s',
+    async (walLevel) => {
+      const row = {
+        version: '180004',
+        wal_level: walLevel,
+        wal_sender_timeout: '0',
+      };
+      expect(await haltOf([row])).toMatchObject({
+        code: 'preflight/wal_level',
+        detail: `wal_level is ${walLevel ?? 'not told'}`,
+      });
+    },
+  );
+
   it('takes the default for a timeout that the server does not tell', async () => {
     const session = answering([
-      { version: '180004', wal_sender_timeout: null },
+      { version: '180004', wal_level: 'logical', wal_sender_timeout: null },
     ]);
     expect(await probeServer(session)).toMatchObject({
       walSenderTimeoutMs: 60_000,

@@ -15,9 +15,9 @@ export interface ServerFacts {
 }
 
 /**
- * Asks for version and timeouts.
+ * Asks for version, WAL level and timeouts.
  *
- * @throws {HaltError} `config/server_too_old` below PostgreSQL 15
+ * @throws {HaltError} `config/server_too_old` below PostgreSQL 15, `preflight/wal_level` where nothing can be decoded
  */
 export async function probeServer(
   session: CommandSession,
@@ -25,6 +25,7 @@ export async function probeServer(
   const rows = await session.query(
     "select pg_catalog.current_setting('server_version_num') as version," +
       ' pg_catalog.pg_is_in_recovery() as in_recovery,' +
+      " pg_catalog.current_setting('wal_level') as wal_level," +
       " (select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout') as wal_sender_timeout",
   );
   const version = Number(rows[0]?.['version'] ?? Number.NaN);
@@ -33,6 +34,12 @@ export async function probeServer(
       detail: Number.isNaN(version)
         ? 'the server does not tell its version'
         : `the server's version is ${version}`,
+    });
+  }
+  const walLevel = rows[0]?.['wal_level'];
+  if (walLevel !== 'logical') {
+    throw new HaltError('preflight/wal_level', {
+      detail: `wal_level is ${walLevel ?? 'not told'}`,
     });
   }
   const timeout = Number(rows[0]?.['wal_sender_timeout'] ?? Number.NaN);

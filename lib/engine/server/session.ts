@@ -56,18 +56,33 @@ export async function openClient(
   containParser(client, copyData);
   // A lost connection rejects the running query and emits `error`; without a listener that would end the process.
   client.on('error', ignore);
-  const tearDown = (): void => destroySocket(client);
-  target.signal.addEventListener('abort', tearDown, { once: true });
   try {
-    await client.connect();
-    await commandSession(client).query(pinSettingsSql(target.applicationName));
+    await tornDownOnAbort(client, target.signal, async () => {
+      await client.connect();
+      await commandSession(client).query(
+        pinSettingsSql(target.applicationName),
+      );
+    });
     target.signal.throwIfAborted();
     return client;
   } catch (error) {
-    tearDown();
+    destroySocket(client);
     throw error;
+  }
+}
+
+/** Runs `work`, and cuts the connection of the client when the signal is aborted meanwhile. */
+export async function tornDownOnAbort<T>(
+  client: Client,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  const tearDown = (): void => destroySocket(client);
+  signal.addEventListener('abort', tearDown, { once: true });
+  try {
+    return await work();
   } finally {
-    target.signal.removeEventListener('abort', tearDown);
+    signal.removeEventListener('abort', tearDown);
   }
 }
 
@@ -77,12 +92,11 @@ export async function withSqlSession<T>(
   work: (session: CommandSession) => Promise<T>,
 ): Promise<T> {
   const client = await openClient(target, 'sql');
-  const tearDown = (): void => destroySocket(client);
-  target.signal.addEventListener('abort', tearDown, { once: true });
   try {
-    return await work(commandSession(client));
+    return await tornDownOnAbort(client, target.signal, () =>
+      work(commandSession(client)),
+    );
   } finally {
-    target.signal.removeEventListener('abort', tearDown);
     await closeClient(client);
   }
 }

@@ -10,6 +10,8 @@ import {
   type CheckpointPosition,
 } from './checkpoint-reading.js';
 import type { CommandSession } from './session.js';
+import { slotHeldError } from './slot-holder.js';
+import { claimSlot } from './slot-lock.js';
 import { approveOrigin } from './slot-origin.js';
 import {
   createSlot,
@@ -32,6 +34,7 @@ type UsableSlot = Extract<SlotVerdict, { kind: 'usable' }>;
  * Finds the slot, or creates it where nothing was ever delivered, and decides whether it goes with the checkpoint.
  *
  * @throws {HaltError} when it does not, or cannot be used
+ * @throws {SlotHeldError} when another session has it
  * @throws {ConnectionFault} when it is not ready yet
  */
 export async function locateSlot(
@@ -41,13 +44,14 @@ export async function locateSlot(
   place: SlotPlace,
   position: CheckpointPosition,
 ): Promise<LocatedSlot> {
+  await claimSlot(session, context.slotName);
   const row = await readSlot(session, context.slotName);
   const verdict = judgeSlot(row, place);
   switch (verdict.kind) {
     case 'halt':
       throw new HaltError(verdict.code, { detail: verdict.detail });
     case 'unfinished':
-      throw new ConnectionFault('another session is creating the slot');
+      throw await slotHeldError(session, context.slotName);
     case 'unplaced':
       throw withoutPosition(subject.sink);
     case 'unpromoted':

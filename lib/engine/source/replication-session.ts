@@ -6,11 +6,11 @@ import {
   rawConnection,
   type RawConnection,
 } from '../server/pg-internals.js';
+import { openReplicationClient } from '../server/replication-login.js';
 import {
   ANSWER_TIMEOUT_MS,
   closeClient,
   commandSession,
-  openClient,
   type CommandSession,
   type SessionTarget,
 } from '../server/session.js';
@@ -48,10 +48,8 @@ export class ReplicationSession {
 
   static async open(target: SessionTarget): Promise<ReplicationSession> {
     const frames: FrameOutlet = { listener: null };
-    const client = await openClient(
-      target,
-      'replication',
-      (bytes, start, end) => frames.listener?.frame(bytes, start, end),
+    const client = await openReplicationClient(target, (bytes, start, end) =>
+      frames.listener?.frame(bytes, start, end),
     );
     return new ReplicationSession(client, frames);
   }

@@ -1,6 +1,7 @@
 import { errorClass } from '../model/error-class.js';
 import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import type { SchemaChange } from '../model/schema-change.js';
 import type { PipelineState } from './pipeline-state.js';
 
 /** What a pipeline tells. No event carries a row value. */
@@ -25,6 +26,15 @@ export interface PipelineEvents {
     readonly changes: number;
     readonly durationMilliseconds: number;
   };
+  /**
+   * The pipeline goes on with another shape of a table: a column was added, or the sink accepted a destructive change. It is told when the
+   * change is read, before the transaction that carries it is delivered; again after a restart that comes in between.
+   */
+  schemaChange: {
+    readonly change: SchemaChange;
+    /** Commit position of the transaction that is the first to carry the new shape. */
+    readonly commitLsn: Lsn;
+  };
   /** Something a person should look at, though nothing is lost. */
   warning: { readonly message: string };
 }
@@ -43,6 +53,7 @@ export class EventHub {
     halt: new Set(),
     reconnect: new Set(),
     delivered: new Set(),
+    schemaChange: new Set(),
     warning: new Set(),
   };
 

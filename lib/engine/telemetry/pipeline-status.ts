@@ -1,5 +1,7 @@
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
+import type { SlotWait } from './slot-wait.js';
+import type { SlotStatus } from './slot-status.js';
 
 /** Where a pipeline is, ready for JSON: positions and times are text. */
 export interface PipelineStatus {
@@ -10,6 +12,12 @@ export interface PipelineStatus {
   readonly reason: string | null;
   /** When the state was entered, ISO 8601. */
   readonly since: string;
+  /** `standby` while another process holds the slot. */
+  readonly role: 'active' | 'standby';
+  /** Whether the server's stream is open. */
+  readonly connected: boolean;
+  /** When it streamed first since the process began, ISO 8601; `null` when it never did. */
+  readonly startedAt: string | null;
   /** Failed attempts to connect in a row. */
   readonly attempt: number;
   /** When the next attempt follows, ISO 8601; `null` when none is due. */
@@ -21,11 +29,23 @@ export interface PipelineStatus {
   /** Everything up to here is durable in the sink. */
   readonly durableLsn: string | null;
   readonly lag: {
-    /** WAL between what was received and what is durable. */
+    /**
+     * WAL between what is durable and what was received, or the end of the server's WAL as `slot` knows it. Without a
+     * connection, what `slot` says is not confirmed.
+     */
     readonly bytes: number;
-    /** Age of the transaction that the sink works on; 0 when it works on none. */
+    /** Milliseconds since the commit of the transaction that the sink works on or failed at; 0 without one. */
     readonly milliseconds: number;
   };
+  /** What runs of the sink, a handler or the storing of a position; `null` while nothing does. */
+  readonly handler: {
+    /** Milliseconds since it was called. */
+    readonly runningMilliseconds: number;
+    /** Milliseconds since it last asked for a change or was called; 0 while it waits for the server. */
+    readonly idleMilliseconds: number;
+  } | null;
+  /** What the source said of the slot when it was last asked, see {@link Pipeline.checkSlot}; `null` before. */
+  readonly slot: SlotStatus | null;
   /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction. */
   readonly inflightBytes: number;
   /** How the connection was read over the last second; zeros and `false` without one. */
@@ -43,6 +63,8 @@ export interface PipelineStatus {
   readonly changes: number;
   /** When the last of them became durable, ISO 8601. */
   readonly lastProgressAt: string | null;
+  /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
+  readonly waiting: SlotWait | null;
   readonly halt: {
     readonly code: HaltCode;
     readonly remedy: string;

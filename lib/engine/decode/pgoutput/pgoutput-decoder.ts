@@ -54,6 +54,10 @@ export class PgoutputDecoder implements Decoder {
     this.#types = types;
   }
 
+  get tables(): number {
+    return this.#layouts.size;
+  }
+
   decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {
     if (start >= end) return fault('decode_failure', 'empty message');
     const reader = this.#reader;

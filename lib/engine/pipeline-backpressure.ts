@@ -1,0 +1,42 @@
+import type { PipelineDelivery } from './pipeline-delivery.js';
+import type { PipelineIntake } from './pipeline-intake.js';
+import type { ReadGate } from './source/read-gate.js';
+
+/** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
+export const HAND_OVER_BYTES = 2 * 1024 * 1024;
+/** Payload bytes that are held of a transaction which the sink reads while it arrives. */
+const ARRIVING_BYTES = 1024 * 1024;
+
+/** Holds reading while the sink has as much as may be held, and lets it go on when half of that is done. */
+export class Backpressure {
+  constructor(
+    private readonly gate: ReadGate,
+    private readonly delivery: PipelineDelivery,
+    private readonly intake: PipelineIntake,
+    private readonly maxInflightBytes: number,
+  ) {}
+
+  /** Payload bytes received and not yet durable. */
+  get inflightBytes(): number {
+    return this.delivery.bytes + this.intake.openBytes;
+  }
+
+  /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
+  holdWhenFull(): void {
+    if (this.delivery.bytes > 0 && this.#fullTo(1))
+      this.gate.hold('backpressure');
+  }
+
+  releaseWhenDrained(): void {
+    if (this.delivery.bytes === 0 || !this.#fullTo(0.5))
+      this.gate.release('backpressure');
+  }
+
+  /** Whether this part of what may be held is held. */
+  #fullTo(part: number): boolean {
+    return (
+      this.inflightBytes >= this.maxInflightBytes * part ||
+      this.delivery.arrivingBytes >= ARRIVING_BYTES * part
+    );
+  }
+}

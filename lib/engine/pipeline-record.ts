@@ -1,0 +1,133 @@
+import type { Halt } from './model/halt.js';
+import type { Lsn } from './model/lsn.js';
+import type { SchemaChange } from './model/schema-change.js';
+import { PipelineProgress } from './pipeline-progress.js';
+import { EventHub } from './telemetry/pipeline-events.js';
+import type { PipelineState } from './telemetry/pipeline-state.js';
+import {
+  describeWait,
+  isSameWait,
+  type SlotWait,
+} from './telemetry/slot-wait.js';
+
+/** The state of a pipeline and what it has done, and the events by which both are told. */
+export class PipelineRecord {
+  readonly events = new EventHub();
+  readonly progress = new PipelineProgress();
+  #state: PipelineState = 'idle';
+  #reason: string | null = null;
+  #since = new Date();
+  #halt: Halt | null = null;
+  #slotWait: SlotWait | null = null;
+
+  get state(): PipelineState {
+    return this.#state;
+  }
+
+  get reason(): string | null {
+    return this.#reason;
+  }
+
+  /** When the state was entered. */
+  get since(): Date {
+    return this.#since;
+  }
+
+  get halt(): Halt | null {
+    return this.#halt;
+  }
+
+  /** What the creation of the slot waits for. */
+  get slotWait(): SlotWait | null {
+    return this.#slotWait;
+  }
+
+  connecting(): void {
+    this.#halt = null;
+    this.#enter('connecting', null);
+  }
+
+  streaming(): void {
+    this.progress.streams();
+    this.#enter('streaming', null);
+  }
+
+  /** The connection is lost, while a handler still runs. */
+  interrupted(reason: string): void {
+    this.#enter('reconnecting', reason);
+  }
+
+  reconnecting(reason: string, attempt: number, delayMs: number): void {
+    this.progress.failed(attempt, delayMs);
+    this.#enter(
+      this.#state === 'connecting' ? 'connecting' : 'reconnecting',
+      reason,
+    );
+    this.events.emit('reconnect', {
+      reason,
+      attempt,
+      delayMilliseconds: delayMs,
+    });
+  }
+
+  standby(reason: string, delayMs: number): void {
+    this.progress.failed(0, delayMs);
+    this.#enter('standby', reason);
+  }
+
+  /** The creation of the slot waits for others, or does not any more. */
+  slotWaits(wait: SlotWait | null): void {
+    const before = this.#slotWait;
+    this.#slotWait = wait;
+    if (wait === null && before === null) return;
+    const message = wait === null ? null : describeWait(wait);
+    this.#enter(this.#state, message);
+    if (message !== null && !isSameWait(wait, before)) this.warning(message);
+  }
+
+  delivered(commitLsn: Lsn, changes: number, ms: number): void {
+    this.progress.delivered(changes);
+    this.events.emit('delivered', {
+      commitLsn,
+      changes,
+      durationMilliseconds: ms,
+    });
+  }
+
+  schemaChange(change: SchemaChange, commitLsn: Lsn): void {
+    this.events.emit('schemaChange', { change, commitLsn });
+  }
+
+  warning(message: string): void {
+    this.events.emit('warning', { message });
+  }
+
+  draining(): void {
+    this.#enter('draining', null);
+  }
+
+  stopped(): void {
+    this.progress.settled();
+    this.#enter('stopped', null);
+  }
+
+  halted(halt: Halt): void {
+    this.progress.settled();
+    this.#halt = halt;
+    this.#enter('halted', `${halt.code}: ${halt.detail}`);
+    this.events.emit('halt', { halt });
+  }
+
+  #enter(to: PipelineState, reason: string | null): void {
+    const from = this.#state;
+    this.#reason = reason;
+    if (
+      from === to ||
+      (from === 'draining' && to !== 'stopped' && to !== 'halted')
+    )
+      return;
+    this.#state = to;
+    this.#since = new Date();
+    this.events.emit('state', { from, to, reason });
+  }
+}

@@ -1,0 +1,33 @@
+import type { Sink } from './deliver/sink.js';
+import type { Lsn } from './model/lsn.js';
+import type { SchemaChange } from './model/schema-change.js';
+import type { Transaction } from './model/transaction.js';
+import type { ResolvedOptions } from './options/resolve-options.js';
+import type { PipelineSchema } from './pipeline-schema.js';
+import type { SinkWork } from './pipeline-work.js';
+import type { Advice } from './server/advice.js';
+import type { SessionTarget } from './server/session.js';
+import type { SlotWait } from './telemetry/slot-wait.js';
+
+/** What a connection works for. */
+export interface ConnectionSubject {
+  readonly pipeline: string;
+  readonly options: ResolvedOptions;
+  readonly sink: Sink;
+  readonly target: SessionTarget;
+  readonly advice: Advice;
+  readonly schema: PipelineSchema;
+  /** Is told what the sink works on. */
+  readonly work: SinkWork;
+  /** Runs a handler so that what it calls can tell that it is inside one. */
+  insideDelivery(work: () => Promise<void>): Promise<void>;
+  delivered(transaction: Transaction, changes: number, ms: number): void;
+  /** A schema change that the pipeline goes on with. */
+  schemaChange(change: SchemaChange, commitLsn: Lsn): void;
+  /** A position moved. */
+  moved(): void;
+  warning(message: string): void;
+  /** See {@link CreationSubject}. */
+  waiting(wait: SlotWait | null): void;
+  withdrawing(work: Promise<void>): void;
+}

@@ -1,0 +1,50 @@
+import { shownName } from '../model/shown-name.js';
+import type { SlotWait } from '../telemetry/slot-wait.js';
+import type { CommandSession, TextRow } from './session.js';
+
+/** What keeps a session that creates a slot waiting. */
+export type SlotBlocker = Omit<SlotWait, 'since'>;
+
+/**
+ * Whoever creates a slot waits for the transactions that were running, one after the other, through the lock that each holds
+ * on its own id. A prepared transaction holds it without a process.
+ */
+const QUERY =
+  'select h.pid, p.gid, a.application_name, pg_catalog.pg_is_in_recovery() as standby,' +
+  ' pg_catalog.floor(extract(epoch from pg_catalog.now() - coalesce(p.prepared, a.xact_start))) as age' +
+  ' from (select $1::pg_catalog.int4 as pid) c' +
+  " left join pg_catalog.pg_locks w on w.pid = c.pid and w.locktype = 'transactionid' and not w.granted" +
+  " left join pg_catalog.pg_locks h on h.locktype = 'transactionid' and h.transactionid = w.transactionid and h.granted" +
+  ' left join pg_catalog.pg_stat_activity a on a.pid = h.pid' +
+  ' left join pg_catalog.pg_prepared_xacts p on p.transaction = w.transactionid' +
+  ' limit 1';
+
+/** Asks what the process `creator` of the server waits for; `null` when that is nothing which lasts. */
+export async function readBlocker(
+  session: CommandSession,
+  creator: string,
+): Promise<SlotBlocker | null> {
+  const [row] = await session.query(QUERY, [creator]);
+  return row === undefined ? null : blockerOf(row);
+}
+
+function blockerOf(row: TextRow): SlotBlocker | null {
+  const ageSeconds = numberOf(row['age']);
+  const gid = row['gid'] ?? null;
+  if (gid !== null) {
+    const name = shownName(gid);
+    return { for: 'prepared_transaction', pid: null, ageSeconds, name };
+  }
+  const pid = numberOf(row['pid']);
+  if (pid !== null) {
+    const name = shownName(row['application_name'] ?? '') || null;
+    return { for: 'transaction', pid, ageSeconds, name };
+  }
+  return row['standby'] === 't'
+    ? { for: 'wal', pid: null, ageSeconds: null, name: null }
+    : null;
+}
+
+function numberOf(text: string | null | undefined): number | null {
+  return text === null || text === undefined ? null : Number(text);
+}
