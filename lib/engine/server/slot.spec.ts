@@ -100,7 +100,14 @@ describe('judgeSlot', () => {
       { wal_status: 'lost', confirmed_flush_lsn: null },
       'slot_invalidated/wal_lost',
     ],
-    [{ wal_status: 'lost', conflicting: true }, 'slot_invalidated/conflict'],
+    [
+      { wal_status: 'lost', conflicting: true, restart_lsn: '0/16E3700' },
+      'slot_invalidated/conflict',
+    ],
+    [
+      { wal_status: 'lost', conflicting: true, restart_lsn: null },
+      'slot_invalidated/wal_lost',
+    ],
   ])('refuses a slot that the server has invalidated: %j', (columns, code) => {
     expect(judgeSlot({ ...USABLE, ...columns }, PLACE)).toMatchObject({
       kind: 'halt',

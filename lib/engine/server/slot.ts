@@ -18,6 +18,7 @@ export interface SlotRow {
   readonly two_phase?: boolean;
   readonly failover?: boolean;
   readonly synced?: boolean;
+  readonly restart_lsn?: string | null;
   readonly confirmed_flush_lsn?: string | null;
   readonly wal_status?: string | null;
   readonly conflicting?: boolean | null;
@@ -107,7 +108,10 @@ function findMisfit(
   return null;
 }
 
-/** The reason comes first: whatever it is, `wal_status` then says `lost`, and that is all that older servers say. */
+/**
+ * The reason comes first: whatever it is, `wal_status` then says `lost`. PostgreSQL 16 gives none, and says `conflicting` of a slot
+ * that lost WAL too; that one has no `restart_lsn` any more.
+ */
 function findInvalidation(row: SlotRow): HaltCode | null {
   switch (row.invalidation_reason ?? '') {
     case '':
@@ -121,7 +125,8 @@ function findInvalidation(row: SlotRow): HaltCode | null {
     default:
       return 'slot_invalidated/invalidated';
   }
-  if (row.conflicting === true) return 'slot_invalidated/conflict';
+  if (row.conflicting === true && typeof row.restart_lsn === 'string')
+    return 'slot_invalidated/conflict';
   return row.wal_status === 'lost' ? 'slot_invalidated/wal_lost' : null;
 }
 
