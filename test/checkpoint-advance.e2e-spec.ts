@@ -202,6 +202,35 @@ describe('confirm', () => {
   });
 });
 
+describe('a row of a later timeline', () => {
+  it('fences a process that still reads the old primary, however far that has gone on; the new one goes on', async () => {
+    const database = await suite.database();
+    const old = await connectedTable(database);
+    const promoted = await connectedTable(database, {
+      source: { ...SOURCE, timeline: 2 },
+    });
+    expect(
+      await old.advance(pooled(database), transaction(0x100n, 0x120n)),
+    ).toBe(true);
+    expect(
+      await promoted.advance(pooled(database), transaction(0x200n, 0x220n)),
+    ).toBe(true);
+    const rows = await database.query('SELECT * FROM replicant_checkpoints');
+    for (const lsn of [0x200n, 0x300n]) {
+      await expect(
+        old.advance(pooled(database), transaction(lsn, lsn + 1n)),
+      ).rejects.toThrow(CheckpointIdentityError);
+      await expect(old.confirm(lsn)).rejects.toThrow(CheckpointIdentityError);
+    }
+    expect(await database.query('SELECT * FROM replicant_checkpoints')).toEqual(
+      rows,
+    );
+    expect(
+      await promoted.advance(pooled(database), transaction(0x300n, 0x320n)),
+    ).toBe(true);
+  });
+});
+
 describe('a row of another server', () => {
   it('makes both throw, whatever the positions are, and stays as it is', async () => {
     const database = await suite.database();

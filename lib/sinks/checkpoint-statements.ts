@@ -94,6 +94,7 @@ function upsert(
   ON CONFLICT (slot_name) DO UPDATE SET ${assignments},
     timeline = excluded.timeline, relations = ${merged('excluded.relations')}, updated_at = now()
   WHERE stored.system_identifier = excluded.system_identifier
+    AND stored.timeline <= excluded.timeline
     AND ${isNew}`);
 }
 

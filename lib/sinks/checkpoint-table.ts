@@ -127,7 +127,7 @@ export class CheckpointTable implements CheckpointKeeper {
    *
    * @param query runs one statement inside the sink's open transaction
    * @returns `true` when the transaction is new, `false` when it was applied before and must be left out
-   * @throws {CheckpointIdentityError} when the row belongs to another server
+   * @throws {CheckpointIdentityError} when the row belongs to another server, or to a later timeline of this one
    */
   async advance(
     query: CheckpointQuery,
@@ -223,7 +223,10 @@ export class CheckpointTable implements CheckpointKeeper {
     if (textIn(row, 'server') !== null) return true;
     // Rare: the row holds as much already, or it belongs to another server. It is locked, so this sees what the statement saw.
     const stored = await fetchRow(query, this.#statements.load, [slotName]);
-    if (textIn(stored, 'server') !== systemIdentifier) {
+    if (
+      textIn(stored, 'server') !== systemIdentifier ||
+      Number(textIn(stored, 'timeline')) > timeline
+    ) {
       throw new CheckpointIdentityError(slotName);
     }
     return false;
