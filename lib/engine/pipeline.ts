@@ -80,6 +80,7 @@ export class Pipeline {
     });
   }
 
+  /** What it is doing; see {@link PipelineState}. */
   get state(): PipelineState {
     return this.#record.state;
   }
@@ -263,6 +264,7 @@ export class Pipeline {
     };
   }
 
+  /** Calls `listener` at each event of this name. A listener that throws or rejects costs a process warning, and hurts nobody else. */
   on<K extends keyof PipelineEvents>(
     event: K,
     listener: PipelineListener<K>,
@@ -271,6 +273,7 @@ export class Pipeline {
     return this;
   }
 
+  /** Removes a listener; does nothing when it is not there. */
   off<K extends keyof PipelineEvents>(
     event: K,
     listener: PipelineListener<K>,

@@ -4,7 +4,9 @@ import type { Message } from './message.js';
 
 /** A committed transaction, as a sink receives it. `JSON.stringify` prints positions as text, and changes that still arrive as `null`. */
 export interface Transaction<T = Tables> {
+  /** Name of the pipeline. */
   readonly pipeline: string;
+  /** The replication slot that it came through. */
   readonly slotName: string;
   /** 32-bit transaction id; wraps around. */
   readonly xid: number;
