@@ -203,7 +203,7 @@ export class Pipeline {
    * @param lsn - a position of the source, such as the answer of `pg_current_wal_lsn()` after a commit; by default
    * the end of the server's WAL, which costs a short connection
    * @throws {@link HaltError} when the pipeline halts
-   * @throws {@link PipelineStateError} when it does not run or is stopped
+   * @throws {@link PipelineStateError} when it does not run or is stopped; the error of `pg` when the end of the WAL cannot be asked for
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
@@ -217,7 +217,8 @@ export class Pipeline {
   /**
    * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
    *
-   * @throws {@link PipelineStateError} while the pipeline runs
+   * @throws {@link PipelineStateError} while the pipeline runs; the error of `pg` when the server cannot be reached or refuses, such as
+   * SQLSTATE 42704 for a slot that is not there, and 55006 while another process uses it
    */
   async dropSlot(): Promise<void> {
     if (this.#loop !== null)

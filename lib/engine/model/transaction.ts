@@ -31,6 +31,9 @@ export interface Transaction<T = Tables> {
    * @throws ChangesError when such changes are read a second time, or after the handler has settled
    */
   readonly changes: readonly Change<T>[] | AsyncIterable<Change<T>>;
-  /** Complete when {@link Transaction.changes} are. */
+  /**
+   * Logical messages of the transaction; complete when {@link Transaction.changes} are. The server is not asked for them yet, so
+   * there are none.
+   */
   readonly messages: readonly Message[];
 }
