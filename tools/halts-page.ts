@@ -18,7 +18,10 @@ halt ends the process: the exit code is set to 1, the process gets a SIGTERM so 
 even if they do not.
 
 What passes by itself does not halt: a lost connection, a server that is down or starts up, wrong credentials, a checkpoint that cannot
-be read. That is tried again for as long as it takes, and the state is \`reconnecting\`.
+be read. That is tried again for as long as it takes. The state is \`connecting\` until the pipeline has streamed once, and \`reconnecting\` later.
+
+Where changes are lost, the sink has to be loaded anew. The order of the steps matters: a new slot first, then the rows, or what is
+written in between never comes. [Operations](operations.md#restart-failure-fail-over) has the steps.
 `;
 
 /** The page docs/halts.md, made of the table that the pipelines halt by. */

@@ -80,6 +80,7 @@ export class Pipeline {
     });
   }
 
+  /** What it is doing; see {@link PipelineState}. */
   get state(): PipelineState {
     return this.#record.state;
   }
@@ -202,7 +203,7 @@ export class Pipeline {
    * @param lsn - a position of the source, such as the answer of `pg_current_wal_lsn()` after a commit; by default
    * the end of the server's WAL, which costs a short connection
    * @throws {@link HaltError} when the pipeline halts
-   * @throws {@link PipelineStateError} when it does not run or is stopped
+   * @throws {@link PipelineStateError} when it does not run or is stopped; the error of `pg` when the end of the WAL cannot be asked for
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
@@ -216,7 +217,8 @@ export class Pipeline {
   /**
    * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
    *
-   * @throws {@link PipelineStateError} while the pipeline runs
+   * @throws {@link PipelineStateError} while the pipeline runs; the error of `pg` when the server cannot be reached or refuses, such as
+   * SQLSTATE 42704 for a slot that is not there, and 55006 while another process uses it
    */
   async dropSlot(): Promise<void> {
     if (this.#loop !== null)
@@ -263,6 +265,7 @@ export class Pipeline {
     };
   }
 
+  /** Calls `listener` at each event of this name. A listener that throws or rejects costs a process warning, and hurts nobody else. */
   on<K extends keyof PipelineEvents>(
     event: K,
     listener: PipelineListener<K>,
@@ -271,6 +274,7 @@ export class Pipeline {
     return this;
   }
 
+  /** Removes a listener; does nothing when it is not there. */
   off<K extends keyof PipelineEvents>(
     event: K,
     listener: PipelineListener<K>,

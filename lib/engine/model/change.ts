@@ -25,6 +25,7 @@ export type OldRow<R> =
   | { readonly kind: 'key'; readonly record: Partial<R> }
   | { readonly kind: 'full'; readonly record: R };
 
+/** A row that was inserted, all of it. */
 export interface Insert<
   K extends string = string,
   R = Row,
@@ -33,6 +34,7 @@ export interface Insert<
   readonly record: R;
 }
 
+/** A row that was updated. */
 export interface Update<
   K extends string = string,
   R = Row,
@@ -49,6 +51,7 @@ export interface Update<
   readonly old: OldRow<R> | null;
 }
 
+/** A row that was deleted; only {@link Delete.old} tells which. */
 export interface Delete<
   K extends string = string,
   R = Row,
@@ -57,9 +60,12 @@ export interface Delete<
   readonly old: OldRow<R>;
 }
 
+/** A table that was truncated. */
 export interface Truncate<K extends string = string> extends ChangeBase<K> {
   readonly op: 'truncate';
+  /** The statement had `CASCADE`. */
   readonly cascade: boolean;
+  /** The statement had `RESTART IDENTITY`. */
   readonly restartIdentity: boolean;
   /** Every relation of the same statement, `schema.table`, in the server's order; each has its own change. */
   readonly together: readonly string[];

@@ -6,6 +6,10 @@ interface HaltText {
   readonly remedy: string;
 }
 
+/** The slot before the rows: what is written between a load and the creation of the slot would never come. */
+const LOAD_ANEW =
+  'remove the checkpoint, let the pipeline create a new slot, and only then load the sink anew from the source';
+
 /** Every reason for which a pipeline halts. `docs/halts.md` is made of it. */
 export const HALTS = {
   'config/go_forward_required': {
@@ -38,8 +42,7 @@ export const HALTS = {
   'publication/missing': {
     cause:
       'A publication of the option publication does not exist, now or at the point of the WAL that is being read. The server would stream the rest without a word.',
-    remedy:
-      'Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, load the sink anew from the source and remove its checkpoint.',
+    remedy: `Create the publication, or correct the option publication. One that was dropped while its changes were pending leaves a gap even when it is created again: then drop the slot, ${LOAD_ANEW}.`,
   },
   'publication/column_lists': {
     cause:
@@ -102,54 +105,45 @@ export const HALTS = {
   'slot_invalidated/wal_lost': {
     cause:
       'The server has removed WAL that the slot needs, because it fell further behind than max_slot_wal_keep_size allows.',
-    remedy:
-      'Drop the slot, load the sink anew from the source and remove its checkpoint; raise max_slot_wal_keep_size.',
+    remedy: `Drop the slot, ${LOAD_ANEW}; raise max_slot_wal_keep_size.`,
   },
   'slot_invalidated/conflict': {
     cause: 'The slot is on a standby and conflicted with its recovery.',
-    remedy:
-      'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+    remedy: `Drop the slot, ${LOAD_ANEW}.`,
   },
   'slot_invalidated/rows_removed': {
     cause:
       'The primary has removed catalog rows that the slot on its standby needs.',
-    remedy:
-      'Drop the slot, load the sink anew from the source and remove its checkpoint; set hot_standby_feedback on the standby.',
+    remedy: `Drop the slot, ${LOAD_ANEW}; set hot_standby_feedback on the standby.`,
   },
   'slot_invalidated/wal_level_insufficient': {
     cause: 'wal_level was below logical for a while.',
-    remedy:
-      'Set wal_level = logical, drop the slot, load the sink anew from the source and remove its checkpoint.',
+    remedy: `Set wal_level = logical, drop the slot, ${LOAD_ANEW}.`,
   },
   'slot_invalidated/invalidated': {
     cause:
       'The server has invalidated the slot for another reason, such as idle_replication_slot_timeout.',
-    remedy:
-      'Drop the slot, load the sink anew from the source and remove its checkpoint.',
+    remedy: `Drop the slot, ${LOAD_ANEW}.`,
   },
   'data_gap/slot_missing_with_checkpoint': {
     cause:
       'The sink has a checkpoint, so the slot has existed, and it is gone.',
-    remedy:
-      'The changes since the checkpoint are lost with the slot: load the sink anew from the source and remove its checkpoint.',
+    remedy: `The changes since the checkpoint are lost with the slot: ${LOAD_ANEW}.`,
   },
   'data_gap/slot_moved': {
     cause:
       'The slot stands after the last position that was stored with the checkpoint: somebody advanced it, or dropped and created it again.',
-    remedy:
-      'Somebody advanced or re-created the slot, changes in between are lost: load the sink anew from the source and remove its checkpoint.',
+    remedy: `Somebody advanced or re-created the slot, changes in between are lost: drop the slot, ${LOAD_ANEW}.`,
   },
   'data_gap/checkpoint_ahead_of_server': {
     cause:
       'The WAL of the server ends before the checkpoint: it was restored from a backup, or is a standby that was promoted before it had everything.',
-    remedy:
-      'The server was restored to a time before the checkpoint: load the sink anew from the source and remove its checkpoint.',
+    remedy: `The server was restored to a time before the checkpoint: drop the slot, ${LOAD_ANEW}.`,
   },
   'data_gap/timeline_diverged': {
     cause:
       'The history of the server has left the timeline of the checkpoint before the position of the checkpoint: what the sink has applied since then does not exist on this server.',
-    remedy:
-      'The server left the history of the checkpoint before its position, as a standby does that was promoted too early: load the sink anew from the source and remove its checkpoint.',
+    remedy: `The server left the history of the checkpoint before its position, as a standby does that was promoted too early: drop the slot, ${LOAD_ANEW}.`,
   },
   'schema_change/destructive': {
     cause:
@@ -193,8 +187,7 @@ export const HALTS = {
   },
   insert_incomplete: {
     cause: 'The server sent an insert without the value of a column.',
-    remedy:
-      'A row filter turned an update into an insert, and the server left out a large column: set REPLICA IDENTITY FULL on that table, then load the sink anew from the source and remove its checkpoint.',
+    remedy: `A row filter turned an update into an insert, and the server left out a large column: set REPLICA IDENTITY FULL on that table, drop the slot, ${LOAD_ANEW}.`,
   },
   protocol_violation: {
     cause:

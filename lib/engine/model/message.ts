@@ -8,6 +8,7 @@ import type { Lsn } from './lsn.js';
 export interface Message {
   /** Whether it belongs to a transaction or was sent by itself. */
   readonly transactional: boolean;
+  /** Where the message stands in the WAL. */
   readonly lsn: Lsn;
   /** Chosen by the emitter; treated like a row value. */
   readonly prefix: string;

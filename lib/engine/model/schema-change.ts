@@ -21,7 +21,9 @@ export interface SchemaChange {
   readonly relation: string;
   /** What changed, as a phrase: names of columns and types. */
   readonly detail: string;
+  /** The last shape that was known. */
   readonly before: Relation;
+  /** The shape of the rows that follow. */
   readonly after: Relation;
 }
 

@@ -12,6 +12,7 @@ export interface SessionIdentity {
   readonly timeline: number;
   /** How far the server has flushed its WAL. */
   readonly flushedLsn: Lsn;
+  /** The database that the connection leads to. */
   readonly database: string;
 }
 

@@ -4,7 +4,9 @@ import type { Message } from './message.js';
 
 /** A committed transaction, as a sink receives it. `JSON.stringify` prints positions as text, and changes that still arrive as `null`. */
 export interface Transaction<T = Tables> {
+  /** Name of the pipeline. */
   readonly pipeline: string;
+  /** The replication slot that it came through. */
   readonly slotName: string;
   /** 32-bit transaction id; wraps around. */
   readonly xid: number;
@@ -29,6 +31,9 @@ export interface Transaction<T = Tables> {
    * @throws ChangesError when such changes are read a second time, or after the handler has settled
    */
   readonly changes: readonly Change<T>[] | AsyncIterable<Change<T>>;
-  /** Complete when {@link Transaction.changes} are. */
+  /**
+   * Logical messages of the transaction; complete when {@link Transaction.changes} are. The server is not asked for them yet, so
+   * there are none.
+   */
   readonly messages: readonly Message[];
 }

@@ -70,7 +70,11 @@ export interface PipelineOptions {
    * @default false
    */
   goForwardOnly?: boolean;
-  /** @default 'exact' */
+  /**
+   * What values sinks receive; see {@link TypesOption}.
+   *
+   * @default 'exact'
+   */
   types?: TypesOption;
   /**
    * Whether a dense stream over TCP (from about 4 MB a second) is read in larger pieces, with rests of up to 16 ms between them,
@@ -86,7 +90,8 @@ export interface PipelineOptions {
    */
   onHalt?: 'stay' | 'exit';
   /**
-   * Whether the start of the application waits until the pipeline streams, or stands by (option `leaderElection`).
+   * Whether the start of the application waits until the pipeline streams, or stands by (option `leaderElection`). It then fails
+   * with a `HaltError` when the pipeline halts.
    *
    * @default 'background'
    */
@@ -105,5 +110,9 @@ export interface PipelineOptions {
   drainTimeout?: number;
   /** What counts as healthy; see docs/health.md. */
   health?: HealthOptions;
+  /**
+   * Runs around each delivery; see {@link AroundDelivery}. It has to call `next()` once; otherwise the pipeline halts with
+   * `sink_failed/around_skipped`. By default nothing does.
+   */
   around?: AroundDelivery;
 }

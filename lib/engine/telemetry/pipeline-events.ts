@@ -17,13 +17,16 @@ export interface PipelineEvents {
   /** The connection was lost or refused and is tried again. */
   reconnect: {
     readonly reason: string;
+    /** Failed attempts in a row. */
     readonly attempt: number;
     readonly delayMilliseconds: number;
   };
   /** A transaction is durable in the sink. */
   delivered: {
     readonly commitLsn: Lsn;
+    /** How many it had. */
     readonly changes: number;
+    /** From the call of the handler until its promise resolved. */
     readonly durationMilliseconds: number;
   };
   /**
