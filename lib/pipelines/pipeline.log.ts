@@ -3,14 +3,19 @@ import { formatLsn } from '../engine/model/lsn.js';
 import type { Halt } from '../engine/model/halt.js';
 import type { Pipeline } from '../engine/pipeline.js';
 
+/** A reason that stays the same is written again after this time. */
+const REPEAT_MS = 30_000;
+
 /**
- * Writes one line for the first stream, each halt, each return from one, each attempt to reconnect, each
- * change from and to standby, and each warning of a pipeline. What a
- * sink's own error says is never written: it may hold row values.
+ * Writes one line for the beginning of each stream, each halt, each attempt to connect again for a new reason, each change to
+ * standby, each schema change that passes, and each warning of a pipeline. What a sink's own error says is never written: it may
+ * hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
   const title = `Pipeline "${pipeline.name}"`;
+  const { slotName } = pipeline.options;
   let halted: Halt | null = null;
+  const news = new News();
   pipeline.on('halt', ({ halt }) => {
     halted = halt;
     const at = halt.lsn === null ? '' : ` at ${formatLsn(halt.lsn)}`;
@@ -24,18 +29,46 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
     if (halted !== null) {
       logger.log(`${title} streams again after ${halted.code}`);
     } else if (from === 'standby') {
-      logger.log(`${title} takes over slot ${pipeline.options.slotName}`);
-    } else if (from === 'connecting') {
-      logger.log(`${title} streams from slot ${pipeline.options.slotName}`);
+      logger.log(`${title} takes over slot ${slotName}`);
+    } else if (from === 'reconnecting') {
+      logger.log(`${title} streams again`);
+    } else {
+      logger.log(`${title} streams from slot ${slotName}`);
     }
     halted = null;
+    news.over();
   });
   pipeline.on('reconnect', ({ reason, attempt, delayMilliseconds }) => {
+    if (!news.isNew(reason)) return;
     logger.warn(
-      `${title} reconnects in ${delayMilliseconds} ms (attempt ${attempt}): ${reason}`,
+      `${title} connects again in ${delayMilliseconds} ms (attempt ${attempt}): ${reason}`,
+    );
+  });
+  pipeline.on('schemaChange', ({ change, commitLsn }) => {
+    const { effect, relation, detail } = change;
+    logger.log(
+      `${title} goes on with the ${effect} schema change at ${formatLsn(commitLsn)}: ${relation}: ${detail}`,
     );
   });
   pipeline.on('warning', ({ message }) => {
     logger.warn(`${title}: ${message}`);
   });
+}
+
+/** Whoever waits for a slot looks every second or two: that is not worth a line each time. */
+class News {
+  #reason: string | null = null;
+  #toldAt = 0;
+
+  isNew(reason: string): boolean {
+    const now = performance.now();
+    if (reason === this.#reason && now - this.#toldAt < REPEAT_MS) return false;
+    this.#reason = reason;
+    this.#toldAt = now;
+    return true;
+  }
+
+  over(): void {
+    this.#reason = null;
+  }
 }

@@ -13,7 +13,15 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest';
 import { MemoryKeeper } from '../../test/support/keeper.js';
 import { nestMajor } from '../../test/support/nest-major.js';
 import { StubPipeline, unreachable } from '../../test/support/stub-pipeline.js';
@@ -409,24 +417,74 @@ describe('the log', () => {
     stub.enter('streaming');
     expect(logger.lines).toEqual([
       'log Pipeline "default" streams again after publication/missing',
+      'log Pipeline "default" streams again',
     ]);
   });
 
-  it('has one line for each attempt to reconnect', () => {
+  it('has one line for each reason to connect again, and not one for each attempt', () => {
     stub.enter('reconnecting', 'connection reset');
+    for (const [attempt, reason] of [
+      'connection reset',
+      'connection refused',
+      'connection refused',
+      'connection reset',
+    ].entries())
+      stub.emit('reconnect', {
+        reason,
+        attempt: attempt + 1,
+        delayMilliseconds: 500,
+      });
+    stub.enter('streaming');
     stub.emit('reconnect', {
       reason: 'connection reset',
       attempt: 1,
       delayMilliseconds: 500,
     });
-    stub.emit('reconnect', {
-      reason: 'connection refused',
-      attempt: 2,
-      delayMilliseconds: 1000,
+    expect(logger.lines).toEqual([
+      'warn Pipeline "default" connects again in 500 ms (attempt 1): connection reset',
+      'warn Pipeline "default" connects again in 500 ms (attempt 2): connection refused',
+      'warn Pipeline "default" connects again in 500 ms (attempt 4): connection reset',
+      'log Pipeline "default" streams again',
+      'warn Pipeline "default" connects again in 500 ms (attempt 1): connection reset',
+    ]);
+  });
+
+  it('repeats a reason that stays the same after half a minute', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    for (let second = 0; second < 61; second++) {
+      stub.emit('reconnect', {
+        reason: 'the slot is held by process 7',
+        attempt: second + 1,
+        delayMilliseconds: 1_000,
+      });
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(logger.lines).toHaveLength(3);
+  });
+
+  it('has one line for a schema change that passes', () => {
+    const shape = {
+      oid: 1,
+      schema: 'public',
+      table: 't',
+      name: 'public.t',
+      replicaIdentity: 'default',
+      columns: [],
+    };
+    stub.emit('schemaChange', {
+      change: {
+        effect: 'additive',
+        change: 'column_added',
+        relation: 'public.t',
+        detail: 'added "note"',
+        before: shape,
+        after: shape,
+      },
+      commitLsn: 0x10n,
     });
     expect(logger.lines).toEqual([
-      'warn Pipeline "default" reconnects in 500 ms (attempt 1): connection reset',
-      'warn Pipeline "default" reconnects in 1000 ms (attempt 2): connection refused',
+      'log Pipeline "default" goes on with the additive schema change at 0/10: public.t: added "note"',
     ]);
   });
 
