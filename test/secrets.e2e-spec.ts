@@ -3,6 +3,7 @@ import { ReplicantRegistry } from 'nestjs-replicant';
 import { ReplicantHealthIndicator } from 'nestjs-replicant/terminus';
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { ConnectionFault } from '../lib/engine/model/connection-fault.js';
 import { HaltError } from '../lib/engine/model/halt.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import { capture } from './support/capture.js';
@@ -179,6 +180,20 @@ describe('no surface prints a secret', () => {
     await source.query('insert into t values (2, repeat($1, 10000))', [SECRET]);
     const halt = await haltedFor(pipeline, 'sink_failed');
     expectNoSecret([halt, new HaltError(halt), halt.sinkError(), ...said]);
+  });
+
+  it('of a server that refuses a session', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = capture(source, {
+      target,
+      connection: { ...source.connection, user: SECRET, password: 'wrong' },
+    });
+    const error: unknown = await pipeline
+      .dropSlot()
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ConnectionFault);
+    expect(String(error)).toContain('server error 28');
+    expectNoSecret([error]);
   });
 
   it('of parsers that throw', async () => {

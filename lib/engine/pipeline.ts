@@ -1,5 +1,6 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import type { Sink } from './deliver/sink.js';
+import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
@@ -12,6 +13,7 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
+import { HandlerScope } from './pipeline-handlers.js';
 import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
 import { liveStatus } from './pipeline-progress.js';
 import { PipelineRecord } from './pipeline-record.js';
@@ -20,7 +22,12 @@ import { SlotWatch } from './pipeline-slot-watch.js';
 import { PipelineWaiters } from './pipeline-waiters.js';
 import { SinkWork } from './pipeline-work.js';
 import { Advice } from './server/advice.js';
-import { withSqlSession, type SessionTarget } from './server/session.js';
+import {
+  type CommandSession,
+  type SessionTarget,
+  withSqlSession,
+} from './server/session.js';
+import { judgeError } from './server/error-classes.js';
 import { dropSlot } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
@@ -46,8 +53,7 @@ export class Pipeline {
   readonly #schema = new PipelineSchema();
   readonly #work = new SinkWork();
   readonly #slotWatch: SlotWatch;
-  /** The delivery that the caller is part of. What a handler starts belongs to it too, and may outlive it. */
-  readonly #delivery = new AsyncLocalStorage<{ running: boolean }>();
+  readonly #handlers = new HandlerScope();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: Sink | null = null;
@@ -136,7 +142,7 @@ export class Pipeline {
         ),
         schema: this.#schema,
         work: this.#work,
-        insideDelivery: (work) => this.#insideDelivery(work),
+        insideDelivery: (work) => this.#handlers.run(work),
         delivered: ({ commitLsn }, changes, ms) =>
           record.delivered(commitLsn, changes, ms),
         schemaChange: (change, commitLsn) =>
@@ -180,7 +186,7 @@ export class Pipeline {
     } else if (this.halt !== null) {
       this.#outlived ??= within(this.#unsettled, this.options.drainTimeout);
     }
-    if (this.#delivery.getStore()?.running === true) return;
+    if (this.#handlers.inside) return;
     await this.#stopping;
     await this.#outlived;
   }
@@ -203,12 +209,12 @@ export class Pipeline {
    * @param lsn - a position of the source, such as the answer of `pg_current_wal_lsn()` after a commit; by default
    * the end of the server's WAL, which costs a short connection
    * @throws {@link HaltError} when the pipeline halts
-   * @throws {@link PipelineStateError} when it does not run or is stopped; the error of `pg` when the end of the WAL cannot be asked for
+   * @throws {@link PipelineStateError} when it does not run or is stopped
+   * @throws {@link ConnectionFault} when the end of the WAL cannot be asked for
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
-    const target = this.#target(new AbortController().signal);
-    const wanted = lsn ?? (await withSqlSession(target, readWalEnd));
+    const wanted = lsn ?? (await this.#ask(readWalEnd));
     if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
@@ -217,18 +223,16 @@ export class Pipeline {
   /**
    * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
    *
-   * @throws {@link PipelineStateError} while the pipeline runs; the error of `pg` when the server cannot be reached or refuses, such as
-   * SQLSTATE 42704 for a slot that is not there, and 55006 while another process uses it
+   * @throws {@link PipelineStateError} while the pipeline runs
+   * @throws {@link ConnectionFault} when the server cannot be reached or refuses, such as 42704 where there is no slot and 55006 where
+   * another process uses it
    */
   async dropSlot(): Promise<void> {
     if (this.#loop !== null)
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
-    await withSqlSession(
-      this.#target(new AbortController().signal),
-      (session) => dropSlot(session, this.options.slotName),
-    );
+    await this.#ask((session) => dropSlot(session, this.options.slotName));
     this.#slotWatch.forget();
   }
 
@@ -291,21 +295,22 @@ export class Pipeline {
     };
   }
 
+  /** Runs work on a short session. Of a failure only its class is told: the server's text may name what is nobody's business. */
+  async #ask<T>(work: (session: CommandSession) => Promise<T>): Promise<T> {
+    try {
+      const target = this.#target(new AbortController().signal);
+      return await withSqlSession(target, work);
+    } catch (error) {
+      throw new ConnectionFault(judgeError(error, 'login').reason);
+    }
+  }
+
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
     if (this.halt !== null) throw new HaltError(this.halt);
     if (this.#loop === null && this.state !== alsoAllowed) {
       throw new PipelineStateError(
         `Pipeline "${this.name}" does not run (${this.state}).`,
       );
-    }
-  }
-
-  async #insideDelivery(work: () => Promise<void>): Promise<void> {
-    const delivery = { running: true };
-    try {
-      await this.#delivery.run(delivery, work);
-    } finally {
-      delivery.running = false;
     }
   }
 

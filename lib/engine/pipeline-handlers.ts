@@ -1,0 +1,20 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** Tells whether code is called by a handler of the sink. What a handler starts belongs to it too, and may outlive it. */
+export class HandlerScope {
+  readonly #calls = new AsyncLocalStorage<{ running: boolean }>();
+
+  /** Whether the caller is part of a handler that still runs. */
+  get inside(): boolean {
+    return this.#calls.getStore()?.running === true;
+  }
+
+  async run(handler: () => Promise<void>): Promise<void> {
+    const call = { running: true };
+    try {
+      await this.#calls.run(call, handler);
+    } finally {
+      call.running = false;
+    }
+  }
+}
