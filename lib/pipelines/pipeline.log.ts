@@ -11,6 +11,8 @@ import type { Pipeline } from '../engine/pipeline.js';
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
   const title = `Pipeline "${pipeline.name}"`;
   let halted: Halt | null = null;
+  /** Since it was a standby it has not streamed. */
+  let standby = false;
   pipeline.on('halt', ({ halt }) => {
     halted = halt;
     const at = halt.lsn === null ? '' : ` at ${formatLsn(halt.lsn)}`;
@@ -19,16 +21,21 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
     );
   });
   pipeline.on('state', ({ from, to, reason }) => {
-    if (to === 'standby') logger.log(`${title} is standby: ${reason}`);
+    if (to === 'standby') {
+      logger.log(`${title} is standby: ${reason}`);
+      standby = true;
+    }
+    if (to === 'connecting') standby = false;
     if (to !== 'streaming') return;
     if (halted !== null) {
       logger.log(`${title} streams again after ${halted.code}`);
-    } else if (from === 'standby') {
+    } else if (standby) {
       logger.log(`${title} takes over slot ${pipeline.options.slotName}`);
     } else if (from === 'connecting') {
       logger.log(`${title} streams from slot ${pipeline.options.slotName}`);
     }
     halted = null;
+    standby = false;
   });
   pipeline.on('reconnect', ({ reason, attempt, delayMilliseconds }) => {
     logger.warn(
