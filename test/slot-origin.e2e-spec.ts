@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { deferred } from '../lib/engine/model/deferred.js';
 import type { Lsn } from '../lib/engine/model/lsn.js';
 import { parseLsn } from '../lib/engine/model/lsn.js';
 import type { SlotOriginContext } from '../lib/engine/model/slot-origin.js';
@@ -25,6 +26,32 @@ async function furthestStored(target: TestDatabase): Promise<Lsn> {
 }
 
 describe('@OnSlotOrigin', () => {
+  it('that answers after the stop stores nothing any more', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const question = deferred<void>();
+    const asked = deferred<void>();
+    const answered = deferred<void>();
+    const { pipeline, checkpoints } = capture(source, {
+      target,
+      sink: {
+        async slotOrigin() {
+          asked.resolve();
+          await question.promise;
+          setTimeout(() => answered.resolve(), 500);
+        },
+      },
+    });
+    pipeline.start();
+    await asked.promise;
+    await pipeline.stop();
+    await pipeline.dropSlot();
+    question.resolve();
+    await answered.promise;
+    expect(await checkpoints.load()).toBeNull();
+    pipeline.start();
+    await pipeline.whenStreaming();
+  });
+
   it('is asked about a new slot, before its position is stored, and about one that was there', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const slotName = `slot_${source.name}`;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HaltCode } from '../lib/engine/model/halts.js';
-import { capture, type Capture } from './support/capture.js';
+import { capture, inserted, type Capture } from './support/capture.js';
 import { haltedFor } from './support/halted.js';
 import { PrimaryAndStandby } from './support/standby.js';
 import { useServer } from './support/suite.js';
@@ -101,6 +101,63 @@ describe('a standby as the source', () => {
         },
         'slot_invalidated/rows_removed',
       );
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'that is promoted while it streams goes on, also after the next connect',
+    async () => {
+      const pair = await fromStandby();
+      if (suite.server.majorVersion < FIRST_THAT_DECODES_ON_STANDBYS)
+        return isRefused(pair);
+      await streaming(pair);
+      const { servers, capturing } = pair;
+      const { pipeline, applied } = capturing;
+      await servers.caughtUp();
+      await servers.primary.kill();
+      await servers.promote();
+      await servers.copy.query('insert into t values (2)');
+      await waitFor(() => applied.length === 2, { timeout: 20_000 });
+      await pipeline.stop();
+      pipeline.start();
+      await pipeline.whenStreaming();
+      await servers.copy.query('insert into t values (3)');
+      await waitFor(() => applied.length === 3, { timeout: 20_000 });
+      expect(inserted(applied, 'id')).toEqual([1, 2, 3]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'that was started again is waited for until it has replayed as far as the checkpoint',
+    async () => {
+      const pair = await fromStandby();
+      if (suite.server.majorVersion < FIRST_THAT_DECODES_ON_STANDBYS)
+        return isRefused(pair);
+      const { standby, primary, source } = pair.servers;
+      // What is not written to its disk has to be replayed again.
+      await standby.query('alter system set bgwriter_lru_maxpages = 0');
+      await standby.query('select pg_reload_conf()');
+      await streaming(pair);
+      await primary.query('checkpoint');
+      await pair.servers.caughtUp();
+      await standby.query('checkpoint');
+      const { pipeline, applied } = pair.capturing;
+      await source.query('insert into t values (2)');
+      await waitFor(() => applied.length === 2, { timeout: 20_000 });
+      standby.configure({ recovery_min_apply_delay: '1h' });
+      await standby.restart('immediate');
+      await waitFor(
+        () => pipeline.reason?.startsWith('the standby is behind'),
+        { timeout: 30_000, message: 'the pipeline to wait' },
+      );
+      expect(pipeline.state).toBe('reconnecting');
+      await standby.query('alter system set recovery_min_apply_delay = 0');
+      await standby.query('select pg_reload_conf()');
+      await source.query('insert into t values (3)');
+      await waitFor(() => applied.length === 3, { timeout: 40_000 });
+      expect(inserted(applied, 'id')).toEqual([1, 2, 3]);
     },
     TIMEOUT_MS,
   );

@@ -191,6 +191,30 @@ describe('a slot whose creation waits', () => {
     await pipeline.whenStreaming();
   });
 
+  it('is begun anew when its connection died without a word', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const old = await source.connect();
+    await old.query('begin; insert into t values (1)');
+    const { proxy, connection } = await lifeline(source);
+    let current = connection;
+    const { pipeline } = capture(source, {
+      target,
+      connection: () => ({ ...current }),
+    });
+    pipeline.start();
+    await creator(source);
+    await waitFor(() => pipeline.status().waiting, LONG);
+    // The slot is created, and nobody ever learns of it.
+    proxy.cut();
+    current = source.connection;
+    await old.query('commit');
+    await waitFor(() => pipeline.state === 'streaming', {
+      timeout: 30_000,
+      message: `a stream; ${pipeline.reason}`,
+    });
+    expect(pipeline.status().waiting).toBeNull();
+  }, 60_000);
+
   it('is given up by the server when the process was killed, which can cancel nothing (I01)', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const old = await source.connect();

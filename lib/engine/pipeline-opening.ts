@@ -26,7 +26,11 @@ export async function withPlannedSession<T>(
   entered('connecting');
   try {
     signal.throwIfAborted();
-    const commands = watchCreation(session.commands, { ...subject, slotName });
+    const commands = watchCreation(session.commands, {
+      ...subject,
+      slotName,
+      lost: cut,
+    });
     const plan = await runConnectChain(commands, {
       pipeline: subject.pipeline,
       options: subject.options,

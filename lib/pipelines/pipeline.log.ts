@@ -15,6 +15,8 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
   const title = `Pipeline "${pipeline.name}"`;
   const { slotName } = pipeline.options;
   let halted: Halt | null = null;
+  /** Since it was a standby it has not streamed. */
+  let standby = false;
   const news = new News();
   pipeline.on('halt', ({ halt }) => {
     halted = halt;
@@ -24,11 +26,15 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
     );
   });
   pipeline.on('state', ({ from, to, reason }) => {
-    if (to === 'standby') logger.log(`${title} is standby: ${reason}`);
+    if (to === 'standby') {
+      logger.log(`${title} is standby: ${reason}`);
+      standby = true;
+    }
+    if (to === 'connecting') standby = false;
     if (to !== 'streaming') return;
     if (halted !== null) {
       logger.log(`${title} streams again after ${halted.code}`);
-    } else if (from === 'standby') {
+    } else if (standby) {
       logger.log(`${title} takes over slot ${slotName}`);
     } else if (from === 'reconnecting') {
       logger.log(`${title} streams again`);
@@ -36,6 +42,7 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       logger.log(`${title} streams from slot ${slotName}`);
     }
     halted = null;
+    standby = false;
     news.over();
   });
   pipeline.on('reconnect', ({ reason, attempt, delayMilliseconds }) => {

@@ -498,6 +498,22 @@ describe('the log', () => {
     ]);
   });
 
+  it('has a line for the take-over of a standby that lost its connection in between, and none of it after a stop', () => {
+    stub.enter('standby', 'held');
+    stub.enter('reconnecting', 'connection reset');
+    stub.enter('streaming');
+    stub.enter('standby', 'held');
+    stub.enter('stopped');
+    stub.enter('connecting');
+    stub.enter('streaming');
+    expect(logger.lines).toEqual([
+      'log Pipeline "default" is standby: held',
+      `log Pipeline "default" takes over slot ${stub.options.slotName}`,
+      'log Pipeline "default" is standby: held',
+      `log Pipeline "default" streams from slot ${stub.options.slotName}`,
+    ]);
+  });
+
   it('has one line for a warning', () => {
     stub.emit('warning', { message: 'wal_sender_timeout is 0' });
     expect(logger.lines).toEqual([

@@ -5,6 +5,7 @@ export interface CheckpointContext {
   readonly pipeline: string;
   readonly slotName: string;
   readonly systemIdentifier: string;
+  /** 0 on a standby, which may go on to another while it streams. */
   readonly timeline: number;
 }
 
@@ -15,6 +16,7 @@ export interface StoredCheckpoint {
   /** Boundary below which nothing is left to come; `null` when none was stored. */
   readonly confirmedLsn: Lsn | null;
   readonly systemIdentifier: string;
+  /** As {@link CheckpointContext.timeline} was at the last write. */
   readonly timeline: number;
   /**
    * The shapes of tables that {@link CheckpointKeeper.keepRelations} brought, as JSON; `null` when none were stored.

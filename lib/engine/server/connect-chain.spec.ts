@@ -46,6 +46,7 @@ class StubServer implements CommandSession {
 
   #answer(text: string): [readonly TextRow[], string] {
     if (text === 'IDENTIFY_SYSTEM') return [this.identity, 'identify'];
+    if (text === 'select') return [[], 'alive'];
     if (text.includes('server_version_num')) {
       const { version, inRecovery } = this;
       return [
@@ -160,13 +161,15 @@ describe('the order of the chain', () => {
     expect(log).toEqual([
       'identify',
       'session identity',
-      'checkpoint',
+      'alive',
       'probe',
+      'checkpoint',
       'publications',
       'claim',
       'slot',
       "CREATE_REPLICATION_SLOT orders LOGICAL pgoutput (SNAPSHOT 'nothing')",
       'slot origin',
+      'alive',
       'confirm',
     ]);
   });
@@ -282,7 +285,7 @@ describe('the option failover', () => {
       const found = await halt({}, { failover: true });
       expect(found.code).toBe('config/failover_unsupported');
       expect(found.detail).toContain(version);
-      expect(log).toEqual(['identify', 'checkpoint', 'probe']);
+      expect(log).toEqual(['identify', 'probe', 'checkpoint']);
     },
   );
 
@@ -474,4 +477,25 @@ it('says that the timeline diverged rather than that the checkpoint is ahead', a
   expect((await halt()).code).toBe('data_gap/checkpoint_ahead_of_server');
   server.identity = [{ ...server.identity[0], timeline: '2' }];
   expect((await halt()).code).toBe('data_gap/timeline_diverged');
+});
+
+describe('a standby', () => {
+  it('that is behind the checkpoint is waited for', async () => {
+    const { run, server } = stage({ ...STORED, confirmedLsn: 5000n });
+    server.inRecovery = 't';
+    await expect(run()).rejects.toThrow(ConnectionFault);
+    await expect(run()).rejects.toThrow(/the standby is behind/);
+  });
+
+  it('tells no timeline of its positions, so that none is held against them', async () => {
+    const { run, server, keeper } = stage(STORED);
+    server.slot = SLOT;
+    server.inRecovery = 't';
+    const { context } = await run();
+    expect(context.timeline).toBe(0);
+    keeper.row = { ...STORED, timeline: context.timeline };
+    server.inRecovery = 'f';
+    server.identity = [{ ...server.identity[0], timeline: '2' }];
+    expect((await run()).context.timeline).toBe(2);
+  });
 });

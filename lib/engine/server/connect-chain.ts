@@ -1,4 +1,5 @@
 import type { CheckpointContext } from '../model/checkpoint.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
@@ -18,7 +19,7 @@ import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
 import { locateSlot } from './slot-location.js';
-import { requireCommonHistory } from './timeline.js';
+import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 
 const PLUGIN = 'pgoutput';
 /** `server_version_num` of the first version that synchronizes slots. */
@@ -47,13 +48,13 @@ export async function runConnectChain(
 ): Promise<StreamPlan> {
   const { options, sink } = subject;
   const identity = await identifySystem(session);
-  await approveIdentity(subject, identity);
-  const context = contextOf(subject, identity);
-  const position = await readCheckpoint(sink.checkpoint, context);
+  await approveIdentity(session, subject, identity);
   const server = await probeServer(session);
+  const context = contextOf(subject, identity, server);
+  const position = await readCheckpoint(sink.checkpoint, context);
   requireFailoverSupport(options, server);
   await requireCommonHistory(session, position, identity);
-  await requireServerReached(session, position);
+  await requireServerReached(session, position, server);
   await requirePublications(session, options.publications);
   await requireAgreeingColumnLists(session, options.publications);
   await refuseFeedback(
@@ -74,15 +75,17 @@ export async function runConnectChain(
   };
 }
 
+/** A standby goes on to another timeline while it streams, when it or its primary's successor is promoted, and does not say so. */
 function contextOf(
   subject: ChainSubject,
   identity: SessionIdentity,
+  { inRecovery }: ServerFacts,
 ): CheckpointContext {
   return {
     pipeline: subject.pipeline,
     slotName: subject.options.slotName,
     systemIdentifier: identity.systemIdentifier,
-    timeline: identity.timeline,
+    timeline: inRecovery ? UNKNOWN_TIMELINE : identity.timeline,
   };
 }
 
@@ -97,19 +100,23 @@ function requireFailoverSupport(
   }
 }
 
-/** A restored server is behind its consumer. Its end is read after the checkpoint, which may have moved since. */
+/**
+ * A restored server is behind its consumer; a standby that was started again only has to replay. Its end is read after the
+ * checkpoint, which may have moved since.
+ */
 async function requireServerReached(
   session: CommandSession,
   position: CheckpointPosition,
+  { inRecovery }: ServerFacts,
 ): Promise<void> {
   const furthest = furthestOf(position);
   if (furthest === null) return;
   const { flushedLsn } = await identifySystem(session);
-  if (furthest > flushedLsn) {
-    throw new HaltError('data_gap/checkpoint_ahead_of_server', {
-      detail: `the checkpoint is at ${formatLsn(furthest)}, the server's WAL ends at ${formatLsn(flushedLsn)}`,
-    });
-  }
+  if (furthest <= flushedLsn) return;
+  const detail = `the checkpoint is at ${formatLsn(furthest)}, the server's WAL ends at ${formatLsn(flushedLsn)}`;
+  throw inRecovery
+    ? new ConnectionFault(`the standby is behind: ${detail}`)
+    : new HaltError('data_gap/checkpoint_ahead_of_server', { detail });
 }
 
 function requireConsent(

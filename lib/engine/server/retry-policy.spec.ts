@@ -209,6 +209,11 @@ describe('a slot that another session holds', () => {
     );
   });
 
+  it('shows each time that the server does its work, so that faults of weeks do not add up', () => {
+    const weeks = times(6, bounded).flatMap((fault) => [held, fault]);
+    expect(outline(weeks, { leaderElection: true })).not.toContain(EXHAUSTED);
+  });
+
   it('does not slow down who waits for it', () => {
     expect(
       outline([...times(50, held), transient], { leaderElection: true }).at(-1),

@@ -11,7 +11,7 @@ export interface RetryHistory {
   readonly absences: number;
   /** Refused logins in a row. */
   readonly refusedLogins: number;
-  /** Faults that the server reported before the stream, since frames flowed. */
+  /** Faults that the server reported before the stream, since frames flowed or the slot was found in use. */
   readonly commandFaults: number;
   /** Times that the findings of the chain were out of date, since frames flowed. */
   readonly staleFindings: number;
@@ -77,8 +77,7 @@ export function remember(history: RetryHistory, fault: Fault): RetryHistory {
     attempts: before.attempts + 1,
     absences: fault.class === 'transient' ? before.absences + 1 : 0,
     refusedLogins: refusedLogins(before, fault),
-    commandFaults:
-      before.commandFaults + (isCommandFault(before, fault) ? 1 : 0),
+    commandFaults: commandFaults(before, fault),
     staleFindings: before.staleFindings + (fault.class === 'stale' ? 1 : 0),
     slotHeld: slotHeld(before, fault),
     undecodable: {
@@ -138,6 +137,12 @@ function afterFrames(history: RetryHistory): RetryHistory {
 function refusedLogins({ refusedLogins: before }: RetryHistory, fault: Fault) {
   if (fault.class === 'authentication') return before + 1;
   return fault.phase === 'login' ? before : 0;
+}
+
+/** A standby never sees frames: that it got as far as the slot shows that the server does its work. */
+function commandFaults(before: RetryHistory, fault: Fault): number {
+  if (fault.class === 'slot_active') return 0;
+  return before.commandFaults + (isCommandFault(before, fault) ? 1 : 0);
 }
 
 /** The first time that the chain is out of date is a race that somebody else has won, and no fault. */

@@ -73,6 +73,18 @@ describe('a session with what is no PostgreSQL server', () => {
     );
   });
 
+  it('is given up when it never answers, also where settings name no time-outs', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { connection, sockets } = await stranger([]);
+    const refused = refusal({
+      ...connection,
+      connectionTimeoutMillis: undefined,
+    });
+    await vi.waitFor(() => expect(sockets).toHaveLength(1));
+    await vi.advanceTimersByTimeAsync(ANSWER_TIMEOUT_MS);
+    expect(await refused).toBe('connection lost (Error)');
+  });
+
   it('is given up when it falls silent once the client has logged in', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const { connection, sockets } = await stranger([

@@ -196,9 +196,11 @@ function clientConfig(
   kind: 'sql' | 'replication',
 ): ClientConfig & { replication?: string } {
   const config = {
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
     ...settings,
+    // Set to undefined they would be off.
+    connectionTimeoutMillis:
+      settings.connectionTimeoutMillis ?? CONNECT_TIMEOUT_MS,
+    keepAlive: settings.keepAlive ?? true,
     types: AS_TEXT,
   };
   return kind === 'replication'

@@ -5,12 +5,21 @@ import type { CommandSession, TextRow } from './session.js';
 /** What keeps a session that creates a slot waiting. */
 export type SlotBlocker = Omit<SlotWait, 'since'>;
 
+/** How a creation looks from another session. */
+export interface CreationProgress {
+  /** The server is at it. */
+  readonly underWay: boolean;
+  /** What it waits for; `null` when that is nothing which lasts. */
+  readonly blocker: SlotBlocker | null;
+}
+
 /**
  * Whoever creates a slot waits for the transactions that were running, one after the other, through the lock that each holds
  * on its own id. A prepared transaction holds it without a process.
  */
 const QUERY =
-  'select h.pid, p.gid, a.application_name, pg_catalog.pg_is_in_recovery() as standby,' +
+  'select exists (select from pg_catalog.pg_replication_slots where active_pid = c.pid and slot_name = $2) as under_way,' +
+  ' h.pid, p.gid, a.application_name, pg_catalog.pg_is_in_recovery() as standby,' +
   ' pg_catalog.floor(extract(epoch from pg_catalog.now() - coalesce(p.prepared, a.xact_start))) as age' +
   ' from (select $1::pg_catalog.int4 as pid) c' +
   " left join pg_catalog.pg_locks w on w.pid = c.pid and w.locktype = 'transactionid' and not w.granted" +
@@ -19,13 +28,16 @@ const QUERY =
   ' left join pg_catalog.pg_prepared_xacts p on p.transaction = w.transactionid' +
   ' limit 1';
 
-/** Asks what the process `creator` of the server waits for; `null` when that is nothing which lasts. */
-export async function readBlocker(
+/** Asks whether the process `creator` of the server creates this slot, and what it waits for. */
+export async function readCreation(
   session: CommandSession,
   creator: string,
-): Promise<SlotBlocker | null> {
-  const [row] = await session.query(QUERY, [creator]);
-  return row === undefined ? null : blockerOf(row);
+  slotName: string,
+): Promise<CreationProgress> {
+  const [row] = await session.query(QUERY, [creator, slotName]);
+  return row?.['under_way'] === 't'
+    ? { underWay: true, blocker: blockerOf(row) }
+    : { underWay: false, blocker: null };
 }
 
 function blockerOf(row: TextRow): SlotBlocker | null {

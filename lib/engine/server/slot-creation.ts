@@ -7,7 +7,7 @@ import {
   type SessionTarget,
   type TextRow,
 } from './session.js';
-import { readBlocker } from './slot-blocker.js';
+import { readCreation } from './slot-blocker.js';
 import { terminateClaimant } from './slot-lock.js';
 
 /** Who is told about a slot that takes long to be created. */
@@ -19,17 +19,21 @@ export interface CreationSubject {
   /** The creation is cancelled on the server. The work never rejects. */
   withdrawing(work: Promise<void>): void;
   warning(message: string): void;
+  /** The server does not create the slot any more, and its answer does not come: the connection is dead. */
+  lost(): void;
 }
 
 /** Time after which a creation is said to wait. */
 const PATIENCE_MS = 10_000;
 const REFRESH_MS = 5_000;
+/** An answer may be on its way when the creation is not seen for the first time. */
+const LOOKS_IN_VAIN = 2;
 const WITHDRAW_TIMEOUT_MS = 10_000;
 
 /**
  * A session of which the patient command, the creation of a slot, is watched from another session: what it waits for is
- * reported, and when its own connection ends it is cancelled on the server, which would otherwise go on waiting and keep the
- * name of the slot.
+ * reported, a connection that died without a word is noticed, and when its own connection ends it is cancelled on the
+ * server, which would otherwise go on waiting and keep the name of the slot.
  */
 export function watchCreation(
   session: CommandSession,
@@ -97,23 +101,33 @@ async function report(
 ): Promise<void> {
   const since = new Date().toISOString();
   const target = { ...subject.target, signal };
+  let inVain = 0;
   try {
     await sleep(PATIENCE_MS, undefined, { signal });
-    for (;;) {
-      const blocker = await readQuietly(target, pid);
+    while (inVain < LOOKS_IN_VAIN) {
+      const progress = await readQuietly(target, pid, subject.slotName);
       if (signal.aborted) return;
+      const blocker = progress?.blocker ?? null;
       if (blocker !== null) subject.waiting({ ...blocker, since });
+      inVain = progress?.underWay === false ? inVain + 1 : 0;
       await sleep(REFRESH_MS, undefined, { signal });
     }
+    subject.lost();
   } catch {
     // The wait is over.
   }
 }
 
 /** `null` too when the server takes no second session: the creation itself may still succeed. */
-async function readQuietly(target: SessionTarget, pid: string) {
+async function readQuietly(
+  target: SessionTarget,
+  pid: string,
+  slotName: string,
+) {
   try {
-    return await withSqlSession(target, (session) => readBlocker(session, pid));
+    return await withSqlSession(target, (session) =>
+      readCreation(session, pid, slotName),
+    );
   } catch {
     return null;
   }

@@ -95,7 +95,7 @@ async function beginSlot(
     });
   }
   const consistentPoint = await createSlot(session, slotName, plugin, failover);
-  await approveOrigin(subject, consistentPoint, false);
+  await approveOrigin(session, subject, consistentPoint, false);
   return adopt(subject.sink, consistentPoint);
 }
 
@@ -115,7 +115,12 @@ async function resumeSlot(
   );
   const furthest = furthestOf(current);
   const begins = furthest === null || confirmedFlush > furthest;
-  await approveOrigin(subject, begins ? confirmedFlush : furthest, true);
+  await approveOrigin(
+    session,
+    subject,
+    begins ? confirmedFlush : furthest,
+    true,
+  );
   if (subject.options.failover && slot.failoverLacking) {
     await enableFailover(session, context.slotName);
     subject.warning(

@@ -1,6 +1,7 @@
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import { requireAcceptance } from './acceptance.js';
 import type { ChainSubject } from './chain-subject.js';
+import type { CommandSession } from './session.js';
 
 /**
  * Asks the sink whether the stream may begin here. To be called before anything about the position is stored.
@@ -9,6 +10,7 @@ import type { ChainSubject } from './chain-subject.js';
  * @throws {HaltError} `slot_origin/slot_origin_rejected`
  */
 export async function approveOrigin(
+  session: CommandSession,
   { pipeline, options, sink }: ChainSubject,
   origin: Lsn,
   reused: boolean,
@@ -17,6 +19,7 @@ export async function approveOrigin(
   if (slotOrigin === undefined) return;
   const { slotName } = options;
   await requireAcceptance(
+    session,
     'slot_origin/slot_origin_rejected',
     `@OnSlotOrigin() of ${sink.name}, asked about ${formatLsn(origin)},`,
     () => slotOrigin(origin, { pipeline, slotName, reused }),

@@ -16,6 +16,9 @@ export interface TimelinePosition {
   readonly lsn: Lsn;
 }
 
+/** Stands for the timeline of positions on a standby. */
+export const UNKNOWN_TIMELINE = 0;
+
 const LINE = /^\s*(\d{1,10})\s+([0-9A-Fa-f/]{3,17})(?:\s|$)/;
 
 /**
@@ -31,13 +34,14 @@ export async function requireCommonHistory(
   { timeline }: SessionIdentity,
 ): Promise<void> {
   const lsn = furthestOf(position);
-  if (position.timeline === undefined || lsn === null) return;
-  if (position.timeline === timeline) return;
+  const { timeline: stored = UNKNOWN_TIMELINE } = position;
+  if (stored === UNKNOWN_TIMELINE || lsn === null) return;
+  if (stored === timeline) return;
   const detail = findDivergence(
-    { timeline: position.timeline, lsn },
+    { timeline: stored, lsn },
     timeline,
     // Of a timeline that was left there is nothing to ask.
-    position.timeline < timeline ? await readHistory(session, timeline) : [],
+    stored < timeline ? await readHistory(session, timeline) : [],
   );
   if (detail !== null)
     throw new HaltError('data_gap/timeline_diverged', { detail });
