@@ -34,12 +34,12 @@ export class KnownRelations {
    * @returns the OID of the table that went for it
    */
   note(relation: Relation): number | null {
-    this.#forget(relation.oid);
+    this.forget(relation.oid);
     this.#byOid.set(relation.oid, relation);
     this.#byName.set(relation.name, relation.oid);
     if (this.#byOid.size <= this.limit) return null;
     const [oldest = relation.oid] = this.#byOid.keys();
-    this.#forget(oldest);
+    this.forget(oldest);
     return oldest;
   }
 
@@ -51,7 +51,8 @@ export class KnownRelations {
     this.#byOid.set(oid, relation);
   }
 
-  #forget(oid: number): void {
+  /** Its shape is not known any more. */
+  forget(oid: number): void {
     const relation = this.#byOid.get(oid);
     if (relation === undefined) return;
     this.#byOid.delete(oid);

@@ -17,6 +17,8 @@ export class RelationHistory {
   /** Commit position of the last transaction that is durable. */
   #durable: Lsn | null = null;
   readonly #unstored = new Map<number, Relation | null>();
+  /** Commit positions of the transactions that brought shapes. */
+  readonly #broughtAt = new Map<number, Lsn>();
   /** Number of the next shape that is stored: of two tables that had a name, the later one has it. */
   #nextNumber = 0;
   /** Changes of transactions that are not durable yet, and the commit positions of these. */
@@ -47,6 +49,20 @@ export class RelationHistory {
     this.#known = new KnownRelations(this.#limit);
     this.#durable = null;
     this.#unstored.clear();
+    this.#broughtAt.clear();
+  }
+
+  /**
+   * Transactions that commit above this position come again although they were durable, with the shapes that they had: what
+   * they brought is not known any more.
+   */
+  comeAgain(watermark: Lsn): void {
+    for (const [oid, commitLsn] of this.#broughtAt) {
+      if (commitLsn <= watermark) continue;
+      this.#broughtAt.delete(oid);
+      this.#unstored.delete(oid);
+      this.#known.forget(oid);
+    }
   }
 
   /**
@@ -77,6 +93,7 @@ export class RelationHistory {
       // Deleted first: what is set again goes to the end.
       this.#unstored.delete(relation.oid);
       this.#unstored.set(relation.oid, relation);
+      this.#broughtAt.set(relation.oid, commitLsn);
       this.#note(relation);
     }
     if (this.#passed.size === 0) return;
@@ -114,7 +131,9 @@ export class RelationHistory {
 
   #note(relation: Relation): void {
     const gone = this.#known.note(relation);
-    if (gone !== null) this.#unstored.set(gone, null);
+    if (gone === null) return;
+    this.#unstored.set(gone, null);
+    this.#broughtAt.delete(gone);
   }
 }
 

@@ -295,6 +295,33 @@ describe('what is remembered', () => {
     expect(stage.row(6n, table(1, 't1', ''))).toHaveLength(1);
   });
 
+  it('goes back with transactions that come again although they were durable', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'));
+    stage.apply(2n, table(2, 'u', 'a'));
+    stage.history.stored(stage.history.unstored);
+    const stored = readRelations(
+      writeRelations(new Map([[1, table(1, 't', 'a')]]), 0),
+    );
+    stage.apply(3n, table(1, 't', 'ab'));
+    stage.history.comeAgain(2n);
+    stage.history.resume(stored, 2n);
+    stage.reconnect();
+    expect(stage.history.unstored.size).toBe(0);
+    expect(stage.apply(3n, table(1, 't', 'a'))).toEqual([]);
+    expect(stage.row(4n, table(1, 't', ''))).toHaveLength(1);
+  });
+
+  it('goes back to nothing where no shapes are stored, and only for tables that changed', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'), table(2, 'u', 'a'));
+    stage.apply(2n, table(1, 't', 'ab'));
+    stage.history.comeAgain(1n);
+    stage.reconnect();
+    expect(stage.row(2n, table(1, 't', 'a'))).toEqual([]);
+    expect(stage.row(2n, table(2, 'u', ''))).toHaveLength(1);
+  });
+
   it('yields to what another process has stored since', () => {
     const stage = new Stage();
     stage.apply(5n, table(1, 't', 'a'));
