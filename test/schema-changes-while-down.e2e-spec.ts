@@ -17,6 +17,7 @@ import {
 } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
+import { waitFor } from './support/wait-for.js';
 
 const suite = useServer();
 const FIRST = `insert into t values (1, 'a', 'b')`;
@@ -217,6 +218,36 @@ describe('what the server sends again', () => {
     await source.query('alter table t drop column c');
     await source.query(`insert into t values (5, 'a', 'b', 4)`);
     await haltedFor(second.pipeline, 'schema_change/destructive');
+  });
+
+  it('although it was durable, to a sink that does not advance, is older than what was known', async () => {
+    const both = await sourceAndTarget(
+      suite,
+      `${TABLE}; create publication p for all tables`,
+    );
+    const { source } = both;
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    const { host, port } = proxy;
+    const ids: unknown[] = [];
+    const { pipeline } = await started(both, {
+      connection: { ...source.connection, host, port },
+      sink: {
+        transaction: async (transaction) =>
+          void ids.push(...inserted([transaction], 'id')),
+      },
+    });
+    await source.query(FIRST);
+    await source.query('alter table t add column c int');
+    await source.query(`insert into t values (2, 'a', 'b', 3)`);
+    await waitFor(() => ids.includes(2));
+    proxy.reset();
+    await waitFor(() => ids.filter((id) => id === 2).length === 2);
+    expect(ids).toEqual([1, 2, 1, 2]);
+    expect(pipeline.halt).toBeNull();
+    await source.query('alter table t drop column c');
+    await source.query(`insert into t values (3, 'a', 'b')`);
+    await haltedFor(pipeline, 'schema_change/destructive');
   });
 
   it('below the checkpoint is what later changes are compared with where nothing is stored', async () => {

@@ -12,8 +12,8 @@ import {
   type SchemaChangeFault,
 } from './model/schema-change-fault.js';
 import {
-  furthestOf,
   type CheckpointPosition,
+  watermarkOf,
 } from './server/checkpoint-reading.js';
 
 /** What asking a sink about a schema change takes. */
@@ -39,7 +39,9 @@ export class PipelineSchema {
     warning: (message: string) => void,
   ): void {
     const { relations, commitLsn } = position;
-    if (furthestOf(position) === null) this.history.clear();
+    const watermark = watermarkOf(position);
+    if (watermark === null) this.history.clear();
+    else this.history.comeAgain(watermark);
     // A checkpoint without a place for shapes says nothing of them.
     if (relations === undefined) return;
     const stored = readRelations(relations);

@@ -71,23 +71,24 @@ export class ShapeStorage {
   }
 
   #offer(shapes: readonly Relation[]): void {
-    const { unstored } = this.#history;
+    const { unstored, known } = this.#history;
     if (this.#offered.size + unstored.size + shapes.length === 0) return;
-    const next = new Map(unstored);
-    for (const relation of shapes) {
-      // Deleted first: what is set again goes to the end.
-      next.delete(relation.oid);
-      next.set(relation.oid, relation);
+    if (shapes.length === 0) {
+      this.#hand(new Map(unstored), known);
+      return;
     }
-    this.#hand(next);
+    const then = this.#history.with(shapes);
+    this.#hand(then.unstored, then.known);
   }
 
-  #hand(relations: UnstoredRelations): void {
+  #hand(relations: UnstoredRelations, known = this.#history.known): void {
     this.#offered = relations;
     this.#keeper?.keepRelations?.(
       relations.size === 0
         ? null
-        : writeRelations(relations, this.#history.nextNumber),
+        : writeRelations(relations, this.#history.nextNumber, (relation) =>
+            known.owns(relation),
+          ),
     );
   }
 }

@@ -129,6 +129,7 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
     expect(await sink.checkpoints.load()).toEqual({
       commitLsn: 0x1_0000_0010n,
       confirmedLsn: 0x1_0000_0020n,
+      relations: null,
       ...SOURCE,
     });
 
@@ -138,6 +139,20 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
 
     await sink.apply(inserted(0x1_0000_0020n, { id: 1, total: 20 }));
     expect(await orders()).toEqual([{ id: 1, total: 20 }]);
+  });
+
+  it('stores the shapes of tables with the transaction, and leaves them alone without any', async () => {
+    await sink.checkpoints.load();
+    const shape = { '16384': '[0,"öffentlich \\"",[]]' };
+    sink.checkpoints.keepRelations(JSON.stringify(shape));
+    await sink.apply(inserted(0x10n, { id: 1, total: 10 }));
+    sink.checkpoints.keepRelations(null);
+    await sink.apply(inserted(0x20n, { id: 2, total: 20 }));
+    const stored = await sink.checkpoints.load();
+    expect(JSON.parse(stored?.relations ?? 'null')).toEqual(shape);
+    sink.checkpoints.keepRelations('{"16384": null}');
+    await sink.checkpoints.confirm(0x200n);
+    expect(await sink.checkpoints.load()).toMatchObject({ relations: '{}' });
   });
 
   it('leaves rows and checkpoint together when a transaction fails', async () => {

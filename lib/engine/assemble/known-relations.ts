@@ -28,18 +28,29 @@ export class KnownRelations {
     return oid === undefined ? undefined : this.#byOid.get(oid);
   }
 
+  /** Takes the place of an equal shape. */
+  replace(relation: Relation): void {
+    if (this.#byOid.has(relation.oid)) this.#byOid.set(relation.oid, relation);
+  }
+
+  /** Whether a table has the name of this shape. */
+  owns({ oid, name }: Relation): boolean {
+    return this.#byName.get(name) === oid;
+  }
+
   /**
    * Notes a shape.
    *
+   * @param named - whether the table has its name, and not another one since
    * @returns the OID of the table that went for it
    */
-  note(relation: Relation): number | null {
-    this.#forget(relation.oid);
+  note(relation: Relation, named = true): number | null {
+    this.forget(relation.oid);
     this.#byOid.set(relation.oid, relation);
-    this.#byName.set(relation.name, relation.oid);
+    if (named) this.#byName.set(relation.name, relation.oid);
     if (this.#byOid.size <= this.limit) return null;
     const [oldest = relation.oid] = this.#byOid.keys();
-    this.#forget(oldest);
+    this.forget(oldest);
     return oldest;
   }
 
@@ -51,7 +62,8 @@ export class KnownRelations {
     this.#byOid.set(oid, relation);
   }
 
-  #forget(oid: number): void {
+  /** Its shape is not known any more. */
+  forget(oid: number): void {
     const relation = this.#byOid.get(oid);
     if (relation === undefined) return;
     this.#byOid.delete(oid);

@@ -17,6 +17,8 @@ export class RelationHistory {
   /** Commit position of the last transaction that is durable. */
   #durable: Lsn | null = null;
   readonly #unstored = new Map<number, Relation | null>();
+  /** Commit positions of the transactions that brought shapes. */
+  readonly #broughtAt = new Map<number, Lsn>();
   /** Number of the next shape that is stored: of two tables that had a name, the later one has it. */
   #nextNumber = 0;
   /** Changes of transactions that are not durable yet, and the commit positions of these. */
@@ -25,6 +27,10 @@ export class RelationHistory {
   constructor(limit = MAX_RELATIONS) {
     this.#limit = limit;
     this.#known = new KnownRelations(limit);
+  }
+
+  get known(): KnownRelations {
+    return this.#known;
   }
 
   /** What a connection begins with; it goes its own way from there. */
@@ -47,6 +53,20 @@ export class RelationHistory {
     this.#known = new KnownRelations(this.#limit);
     this.#durable = null;
     this.#unstored.clear();
+    this.#broughtAt.clear();
+  }
+
+  /**
+   * Transactions that commit above this position come again although they were durable, with the shapes that they had: what
+   * they brought is not known any more.
+   */
+  comeAgain(watermark: Lsn): void {
+    for (const [oid, commitLsn] of this.#broughtAt) {
+      if (commitLsn <= watermark) continue;
+      this.#broughtAt.delete(oid);
+      this.#unstored.delete(oid);
+      this.#known.forget(oid);
+    }
   }
 
   /**
@@ -55,19 +75,23 @@ export class RelationHistory {
    * @param commitLsn - commit position that was read
    */
   resume(
-    { relations, broken, nextNumber }: StoredRelations,
+    { relations, nameless, broken, nextNumber }: StoredRelations,
     commitLsn: Lsn | null,
   ): void {
     // Another process has gone on since.
     if (commitLsn !== null && commitLsn > (this.#durable ?? 0n))
       this.#unstored.clear();
     this.#nextNumber = nextNumber;
+    const unstored = [...this.#unstored.values()].flatMap((relation) =>
+      relation === null
+        ? []
+        : [{ relation, named: this.#known.owns(relation) }],
+    );
     this.#known = new KnownRelations(this.#limit);
     for (const oid of broken) this.#unstored.set(oid, null);
+    for (const relation of nameless) this.#note(relation, false);
     for (const relation of relations) this.#note(relation);
-    for (const relation of this.#unstored.values()) {
-      if (relation !== null) this.#note(relation);
-    }
+    for (const { relation, named } of unstored) this.#note(relation, named);
   }
 
   /** A transaction is durable that gave these tables another shape. */
@@ -77,6 +101,7 @@ export class RelationHistory {
       // Deleted first: what is set again goes to the end.
       this.#unstored.delete(relation.oid);
       this.#unstored.set(relation.oid, relation);
+      this.#broughtAt.set(relation.oid, commitLsn);
       this.#note(relation);
     }
     if (this.#passed.size === 0) return;
@@ -103,6 +128,21 @@ export class RelationHistory {
     return this.#known.withOid(oid) ?? null;
   }
 
+  /** What has to be stored with a transaction that brings these shapes, and what is known then. */
+  with(shapes: readonly Relation[]): {
+    readonly unstored: UnstoredRelations;
+    readonly known: KnownRelations;
+  } {
+    const known = this.copy();
+    const unstored = new Map(this.#unstored);
+    for (const relation of shapes) {
+      unstored.delete(relation.oid);
+      unstored.set(relation.oid, relation);
+      note(relation, true, known, unstored);
+    }
+    return { unstored, known };
+  }
+
   /** Whether this change of this transaction was told, or accepted. */
   hasPassed(change: SchemaChange, commitLsn: Lsn): boolean {
     return this.#passed.has(identityOf(change, commitLsn));
@@ -112,10 +152,35 @@ export class RelationHistory {
     this.#passed.set(identityOf(change, commitLsn), commitLsn);
   }
 
-  #note(relation: Relation): void {
-    const gone = this.#known.note(relation);
-    if (gone !== null) this.#unstored.set(gone, null);
+  #note(relation: Relation, named = true): void {
+    const { gone, loser } = note(relation, named, this.#known, this.#unstored);
+    if (loser !== null && this.#durable !== null)
+      this.#broughtAt.set(loser, this.#durable);
+    if (gone !== null) this.#broughtAt.delete(gone);
   }
+}
+
+/**
+ * Notes a shape, and what has to be stored of others because of it.
+ *
+ * @returns OIDs: of the table that went for it, and of the one that lost its name to it
+ */
+function note(
+  relation: Relation,
+  named: boolean,
+  known: KnownRelations,
+  unstored: Map<number, Relation | null>,
+): { readonly gone: number | null; readonly loser: number | null } {
+  const namesake = named ? known.named(relation.name) : undefined;
+  const gone = known.note(relation, named);
+  if (gone !== null) unstored.set(gone, null);
+  if (namesake === undefined || namesake.oid === relation.oid)
+    return { gone, loser: null };
+  // Otherwise it would have the name again after a restart, once this one is called otherwise. What is stored of it is another.
+  const loser = { ...namesake };
+  known.replace(loser);
+  if (gone !== loser.oid) unstored.set(loser.oid, loser);
+  return { gone, loser: loser.oid };
 }
 
 /** The same change of another transaction is another one: what was undone may be done again. */

@@ -3,7 +3,11 @@ import type { Column, Relation } from '../model/relation.js';
 import type { SchemaChange } from '../model/schema-change.js';
 import { RelationHistory } from './relation-history.js';
 import { SchemaWatch } from './schema-watch.js';
-import { readRelations, writeRelations } from './stored-relations.js';
+import {
+  readRelations,
+  writeRelations,
+  type StoredRelations,
+} from './stored-relations.js';
 
 function table(oid: number, name: string, columns: string): Relation {
   return {
@@ -59,6 +63,22 @@ class Stage {
       this.told.push(`${relation}: ${detail}`),
     );
   }
+}
+
+function storedBy({ history }: Stage): StoredRelations {
+  return readRelations(
+    writeRelations(history.unstored, history.nextNumber, (relation) =>
+      history.known.owns(relation),
+    ),
+  );
+}
+
+/** The next process, which knows what was stored. */
+function restarted(stage: Stage): Stage {
+  const next = new Stage();
+  next.history.resume(storedBy(stage), null);
+  next.reconnect();
+  return next;
 }
 
 function kinds(changes: readonly SchemaChange[]): string[] {
@@ -171,9 +191,11 @@ describe('a name', () => {
     expect(kinds(stage.row(2n, table(9, 'a', 'x')))).toEqual([
       'table_replaced public.a',
     ]);
+    stage.reconnect();
     expect(kinds(stage.row(2n, table(2, 'c', 'x')))).toEqual([
       'table_renamed public.b',
     ]);
+    stage.reconnect();
     expect(kinds(stage.row(2n, table(2, 'c', '')))).toEqual([
       'table_renamed public.b',
       'column_dropped public.b',
@@ -203,6 +225,20 @@ describe('a name', () => {
     ]);
     stage.reconnect();
     expect(stage.apply(5n, table(1, 'b', 'x'), table(2, 'a', 'x'))).toEqual([]);
+  });
+
+  it('that swaps is noticed once when both tables are truncated together', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 'a', 'x'), table(2, 'b', 'x'));
+    const swapped = [table(1, 'b', 'x'), table(2, 'a', 'x')];
+    const refused = stage.row(2n, ...swapped);
+    expect(kinds(refused)).toEqual([
+      'table_replaced public.b',
+      'table_renamed public.a',
+      'table_renamed public.b',
+    ]);
+    stage.accept(refused, 2n);
+    expect(stage.apply(2n, ...swapped)).toEqual([]);
   });
 
   it('stays with its new owner when the old one is called otherwise', () => {
@@ -238,6 +274,83 @@ describe('a name', () => {
     expect(kinds(next.row(3n, table(2, 'a', 'x')))).toEqual([
       'table_renamed public.b',
     ]);
+  });
+
+  it('that its table lost is free when the new owner is called otherwise, over restarts', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 'a', 'x'));
+    for (const [lsn, relation] of [
+      [2n, table(2, 'a', 'x')],
+      [3n, table(2, 'b', 'x')],
+    ] as const) {
+      stage.accept(stage.row(lsn, relation), lsn);
+      stage.apply(lsn, relation);
+    }
+    for (const { history } of [stage, restarted(stage)]) {
+      const here = new Stage(history);
+      expect(here.row(4n, table(3, 'a', 'x'))).toEqual([]);
+      expect(kinds(here.row(4n, table(1, 'c', '')))).toEqual([
+        'table_renamed public.a',
+        'column_dropped public.a',
+      ]);
+    }
+    const connected = restarted(stage);
+    connected.history.resume(storedBy(stage), 3n);
+    connected.reconnect();
+    expect(connected.row(4n, table(3, 'a', 'x'))).toEqual([]);
+  });
+
+  it('stays with its new owner over a reconnect and a restart', () => {
+    const stage = new Stage();
+    const { history } = stage;
+    const patches: string[] = [];
+    const store = (): void => {
+      const hasName = (one: Relation): boolean => history.known.owns(one);
+      patches.push(
+        writeRelations(history.unstored, history.nextNumber, hasName),
+      );
+      history.stored(new Map(history.unstored));
+    };
+    const read = (): StoredRelations =>
+      readRelations(
+        `{${patches.map((patch) => patch.slice(1, -1)).join(',')}}`,
+      );
+    stage.apply(1n, table(1, 'a', 'x'));
+    store();
+    const { unstored } = history.with([table(2, 'a', 'x')]);
+    stage.accept(stage.row(2n, table(2, 'a', 'x')), 2n);
+    stage.apply(2n, table(2, 'a', 'x'));
+    // The transaction has stored the owner; the loser is still to be stored when the connection is lost.
+    patches.push(writeRelations(new Map([[2, table(2, 'a', 'x')]]), 1));
+    history.stored(new Map([[2, history.unstored.get(2) ?? null]]));
+    expect([...unstored.keys()]).toEqual([2, 1]);
+    history.resume(read(), 2n);
+    store();
+    const next = new Stage();
+    next.history.resume(read(), 2n);
+    next.reconnect();
+    expect(next.history.known.named('public.a')?.oid).toBe(2);
+    expect(kinds(next.row(3n, table(9, 'a', 'x')))).toEqual([
+      'table_replaced public.a',
+    ]);
+  });
+
+  it('that its table has again is known to be its own, over restarts', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 'a', 'x'), table(2, 'b', 'x'));
+    for (const [lsn, relation] of [
+      [2n, table(1, 'b', 'x')],
+      [3n, table(1, 'a', 'x')],
+    ] as const) {
+      stage.accept(stage.row(lsn, relation), lsn);
+      stage.apply(lsn, relation);
+    }
+    expect(stage.apply(4n, table(2, 'b', 'x'))).toEqual([]);
+    for (const { history } of [stage, restarted(stage)]) {
+      expect(kinds(new Stage(history).row(5n, table(9, 'b', 'x')))).toEqual([
+        'table_replaced public.b',
+      ]);
+    }
   });
 });
 
@@ -293,6 +406,33 @@ describe('what is remembered', () => {
     // A change of a table that fell out is not noticed.
     expect(stage.row(6n, table(2, 't2', ''))).toEqual([]);
     expect(stage.row(6n, table(1, 't1', ''))).toHaveLength(1);
+  });
+
+  it('goes back with transactions that come again although they were durable', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'));
+    stage.apply(2n, table(2, 'u', 'a'));
+    stage.history.stored(stage.history.unstored);
+    const stored = readRelations(
+      writeRelations(new Map([[1, table(1, 't', 'a')]]), 0),
+    );
+    stage.apply(3n, table(1, 't', 'ab'));
+    stage.history.comeAgain(2n);
+    stage.history.resume(stored, 2n);
+    stage.reconnect();
+    expect(stage.history.unstored.size).toBe(0);
+    expect(stage.apply(3n, table(1, 't', 'a'))).toEqual([]);
+    expect(stage.row(4n, table(1, 't', ''))).toHaveLength(1);
+  });
+
+  it('goes back to nothing where no shapes are stored, and only for tables that changed', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'), table(2, 'u', 'a'));
+    stage.apply(2n, table(1, 't', 'ab'));
+    stage.history.comeAgain(1n);
+    stage.reconnect();
+    expect(stage.row(2n, table(1, 't', 'a'))).toEqual([]);
+    expect(stage.row(2n, table(2, 'u', ''))).toHaveLength(1);
   });
 
   it('yields to what another process has stored since', () => {

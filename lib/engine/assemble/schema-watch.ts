@@ -66,7 +66,7 @@ export class SchemaWatch {
   /**
    * A row, or a truncation, of these tables.
    *
-   * @returns the destructive changes that nobody has accepted; then nothing is noted, and nothing more must follow
+   * @returns the destructive changes that nobody has accepted; then nothing of it is durable, and nothing more must follow
    */
   meet(relations: readonly Relation[], commitLsn: Lsn): SchemaChange[] {
     const refused: SchemaChange[] = [];
@@ -76,13 +76,20 @@ export class SchemaWatch {
         (change) => !this.#history.hasPassed(change, commitLsn),
       );
       const destructive = open.filter(({ effect }) => effect === 'destructive');
-      refused.push(...destructive);
-      if (destructive.length > 0) continue;
+      if (destructive.length > 0) {
+        refused.push(...destructive);
+        // The next table of this truncation may have the name that this one had.
+        this.#known.note(relation);
+        continue;
+      }
       for (const change of open) {
         this.#history.pass(change, commitLsn);
         this.#additive(change, commitLsn);
       }
-      if (isSame(this.#known.withOid(relation.oid), relation))
+      if (
+        this.#known.owns(relation) &&
+        isSame(this.#known.withOid(relation.oid), relation)
+      )
         this.#touch(relation.oid);
       else this.#note(relation);
     }

@@ -35,6 +35,7 @@ describe('shapes that are stored', () => {
         const json = writeRelations(byOid(some), first);
         expect(readRelations(json)).toEqual({
           relations: some,
+          nameless: [],
           broken: [],
           whole: true,
           nextNumber: some.length === 0 ? 0 : first + some.length,
@@ -62,6 +63,7 @@ describe('shapes that are stored', () => {
   it('are nothing when nothing was stored', () => {
     expect(readRelations(null)).toEqual({
       relations: [],
+      nameless: [],
       broken: [],
       whole: true,
       nextNumber: 0,

@@ -7,6 +7,8 @@ export type UnstoredRelations = ReadonlyMap<number, Relation | null>;
 export interface StoredRelations {
   /** In the order in which they were stored. */
   readonly relations: readonly Relation[];
+  /** Of tables that lost their name to another. */
+  readonly nameless: readonly Relation[];
   /** OIDs of tables whose shape cannot be read. */
   readonly broken: readonly number[];
   /** Whether all of it can be read. */
@@ -22,6 +24,9 @@ const IDENTITIES: readonly ReplicaIdentity[] = [
   'index',
 ];
 
+/** Number of the shapes of tables that lost their name to another. */
+const NAMELESS = -1;
+
 /** A shape with its number. */
 interface Entry {
   readonly number: number;
@@ -33,16 +38,21 @@ interface Entry {
  * `[number, schema, table, identity, columns]`, a column `[name, type OID, type, modifier, key]`, the last two left out where
  * they are -1 and false. Each table is text of its own, since `jsonb` takes a dozen bytes for a small number, and every
  * advance of the checkpoint copies what is stored.
+ *
+ * @param hasName - false for a table that lost its name to another
  */
 export function writeRelations(
   relations: UnstoredRelations,
   firstNumber: number,
+  hasName: (relation: Relation) => boolean = () => true,
 ): string {
   const entries = [...relations].map(([oid, relation], index) => [
     String(oid),
     relation === null
       ? null
-      : JSON.stringify(entryOf(relation, firstNumber + index)),
+      : JSON.stringify(
+          entryOf(relation, hasName(relation) ? firstNumber + index : NAMELESS),
+        ),
   ]);
   return JSON.stringify(Object.fromEntries(entries));
 }
@@ -51,7 +61,13 @@ export function writeRelations(
 export function readRelations(json: string | null): StoredRelations {
   const stored = json === null ? {} : parsed(json);
   if (!isObject(stored))
-    return { relations: [], broken: [], whole: false, nextNumber: 0 };
+    return {
+      relations: [],
+      nameless: [],
+      broken: [],
+      whole: false,
+      nextNumber: 0,
+    };
   const entries: Entry[] = [];
   const broken: string[] = [];
   for (const [key, value] of Object.entries(stored)) {
@@ -61,8 +77,11 @@ export function readRelations(json: string | null): StoredRelations {
     else entries.push(entry);
   }
   entries.sort((one, other) => one.number - other.number);
+  const of = (those: (entry: Entry) => boolean): Relation[] =>
+    entries.filter(those).map(({ relation }) => relation);
   return {
-    relations: entries.map(({ relation }) => relation),
+    relations: of(({ number }) => number !== NAMELESS),
+    nameless: of(({ number }) => number === NAMELESS),
     broken: broken.map(Number).filter(isOid),
     whole: broken.length === 0,
     nextNumber: (entries.at(-1)?.number ?? -1) + 1,
