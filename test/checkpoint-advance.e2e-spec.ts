@@ -231,6 +231,23 @@ describe('a row of a later timeline', () => {
   });
 });
 
+it('a row of any timeline is written from a standby, which does not tell its own', async () => {
+  const database = await suite.database();
+  const primary = await connectedTable(database);
+  await primary.advance(pooled(database), transaction(0x100n, 0x120n));
+  const standby = await connectedTable(database, {
+    source: { ...SOURCE, timeline: 0 },
+  });
+  for (const [lsn, isNew] of [
+    [0x200n, true],
+    [0x200n, false],
+  ] as const)
+    expect(
+      await standby.advance(pooled(database), transaction(lsn, lsn + 1n)),
+    ).toBe(isNew);
+  expect(await primary.load()).toMatchObject({ timeline: 0 });
+});
+
 describe('a row of another server', () => {
   it('makes both throw, whatever the positions are, and stays as it is', async () => {
     const database = await suite.database();

@@ -1,3 +1,5 @@
+import { UNKNOWN_TIMELINE } from '../engine/server/timeline.js';
+
 /** The statements of one checkpoint table. Positions and numbers travel as text and are cast here. */
 export interface CheckpointStatements {
   /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`, `relations`; all NULL when there is no row. */
@@ -94,7 +96,7 @@ function upsert(
   ON CONFLICT (slot_name) DO UPDATE SET ${assignments},
     timeline = excluded.timeline, relations = ${merged('excluded.relations')}, updated_at = now()
   WHERE stored.system_identifier = excluded.system_identifier
-    AND stored.timeline <= excluded.timeline
+    AND (stored.timeline <= excluded.timeline OR excluded.timeline = ${UNKNOWN_TIMELINE})
     AND ${isNew}`);
 }
 

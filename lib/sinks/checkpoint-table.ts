@@ -1,4 +1,5 @@
 import { quoteIdentifier } from '../engine/server/identifiers.js';
+import { UNKNOWN_TIMELINE } from '../engine/server/timeline.js';
 import { formatLsn, parseLsn } from '../engine/model/lsn.js';
 import type {
   CheckpointContext,
@@ -223,12 +224,11 @@ export class CheckpointTable implements CheckpointKeeper {
     if (textIn(row, 'server') !== null) return true;
     // Rare: the row holds as much already, or it belongs to another server. It is locked, so this sees what the statement saw.
     const stored = await fetchRow(query, this.#statements.load, [slotName]);
-    if (
-      textIn(stored, 'server') !== systemIdentifier ||
-      Number(textIn(stored, 'timeline')) > timeline
-    ) {
-      throw new CheckpointIdentityError(slotName);
-    }
+    const isOurs =
+      textIn(stored, 'server') === systemIdentifier &&
+      (timeline === UNKNOWN_TIMELINE ||
+        Number(textIn(stored, 'timeline')) <= timeline);
+    if (!isOurs) throw new CheckpointIdentityError(slotName);
     return false;
   }
 
