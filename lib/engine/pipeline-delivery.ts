@@ -115,7 +115,7 @@ export class PipelineDelivery {
     const { positions, sink } = this.#subject;
     const position = positions.storable;
     if (sink.checkpoint.kind !== 'keeper' || position === null) return;
-    this.#subject.work.begin();
+    this.#subject.work.begin(performance.now());
     try {
       await available(sink.checkpoint.keeper.confirm(position));
     } finally {
@@ -131,7 +131,7 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#subject.positions.handOver(end);
     try {
-      await this.#handle(work, null);
+      await this.#handle(work, null, began);
     } finally {
       this.#ended();
     }
@@ -147,7 +147,7 @@ export class PipelineDelivery {
     const began = performance.now();
     this.#arrival = arrival;
     try {
-      await this.#handle(work, arrival);
+      await this.#handle(work, arrival, began);
     } catch (error) {
       if (arrival.broken === null) throw error;
       await this.#refuseAdvanced(transaction);
@@ -175,10 +175,11 @@ export class PipelineDelivery {
   #handle(
     { transaction, shapes }: TransactionWork | ArrivingWork,
     arrival: Arrival | null,
+    began: number,
   ): Promise<void> {
     const { around, sink } = this.#subject;
     this.#current = transaction;
-    this.#subject.work.begin(transaction, arrival);
+    this.#subject.work.begin(began, transaction, arrival);
     this.#subject.shapes.begin(shapes);
     return this.#subject.insideDelivery(() =>
       deliverTransaction(sink, transaction, around, (name) =>

@@ -18,9 +18,17 @@ export class SinkWork {
   #undurable: { readonly commitLsn: Lsn; readonly committed: number } | null =
     null;
 
-  /** The sink is called. */
-  begin(transaction?: Transaction, reading: Reading | null = null): void {
-    this.#begunAt = performance.now();
+  /**
+   * The sink is called.
+   *
+   * @param at - now, by `performance.now()`
+   */
+  begin(
+    at: number,
+    transaction?: Transaction,
+    reading: Reading | null = null,
+  ): void {
+    this.#begunAt = at;
     this.#reading = reading;
     if (transaction === undefined) return;
     const { commitLsn, commitTime } = transaction;
