@@ -308,7 +308,7 @@ describe('stopping a pipeline', () => {
       }).pipeline;
       connecting.start();
       await waitFor(
-        () => connecting.status().attempt === 1 || silent.sockets.length === 1,
+        () => connecting.status().attempt > 0 || silent.sockets.length > 0,
       );
       await connecting.stop();
       for (const socket of silent.sockets.splice(0)) socket.destroy();
