@@ -78,6 +78,32 @@ describe('publication/missing', () => {
     expect(inserted(applied, 'id')).toEqual([1, 5]);
   });
 
+  it('halts under either name when it is renamed while rows wait to be read (S02)', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline, applied } = capture(source, { target });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => applied.length === 1);
+    await pipeline.stop();
+    await source.query('insert into t values (2)');
+    await source.query('alter publication p rename to q');
+    const before = await slotAndCheckpoint(source, target);
+    const renamed = capture(source, { target, publication: 'q' });
+    for (const each of [pipeline, renamed.pipeline]) {
+      each.start();
+      await haltedFor(each, 'publication/missing');
+      expect(await slotAndCheckpoint(source, target)).toEqual(before);
+    }
+    expect(renamed.calls).toEqual([]);
+
+    // Under the name that it had when they were written, they come.
+    await source.query('alter publication q rename to p');
+    pipeline.start();
+    await waitFor(() => applied.length === 2);
+    expect(inserted(applied, 'id')).toEqual([1, 2]);
+  });
+
   it('does not halt when it is dropped and created again before any row', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { pipeline, applied } = capture(source, { target });

@@ -226,15 +226,17 @@ describe('what logical replication needs of pg', () => {
     await expect(client.connect()).rejects.toThrow('cannot be read');
   });
 
-  it('reports a notice with severity and SQLSTATE beside the stream', async () => {
+  it('reports a notice with severity, SQLSTATE and source file beside the stream', async () => {
     const { client } = await session();
     const notice = new Promise<unknown>((resolve) =>
-      client.on('notice', ({ code, severity }) => resolve([severity, code])),
+      client.on('notice', ({ code, severity, file }) =>
+        resolve([severity, code, file]),
+      ),
     );
     await client.query(
       "do $$ begin raise warning 'w' using errcode = '55000'; end $$",
     );
-    expect(await notice).toEqual(['WARNING', '55000']);
+    expect(await notice).toEqual(['WARNING', '55000', 'pl_exec.c']);
   });
 
   it('has no read timeout once it is lifted', async () => {

@@ -29,8 +29,6 @@ import type { CatalogType } from './values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
-/** SQLSTATE of the warning by which PostgreSQL 18 says that it skips a publication that is missing. */
-const PUBLICATION_SKIPPED = '55000';
 
 /** One connection's life: joins the rooms that a row runs through, from the socket to the sink and back to the server. */
 export class PipelineConnection {
@@ -49,6 +47,7 @@ export class PipelineConnection {
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
+  readonly #told = new Set<string>();
 
   private constructor(
     subject: ConnectionSubject,
@@ -292,19 +291,25 @@ export class PipelineConnection {
     this.#delivery.push(work);
   }
 
-  #notice({ severity, code }: ServerNotice): void {
-    // By its code alone: the severity is in the language of the server.
-    if (code === PUBLICATION_SKIPPED) {
+  #notice(notice: ServerNotice): void {
+    if (skipsPublication(notice)) {
       this.#fail(
         new HaltError('publication/missing', {
           detail: 'a publication does not exist at this point of the WAL',
         }),
       );
     } else {
-      this.#subject.warning(
-        `the server sent a notice of severity ${severity} with SQLSTATE ${code}`,
+      this.#tellOnce(
+        `the server sent a notice of severity ${notice.severity} with SQLSTATE ${notice.code}`,
       );
     }
+  }
+
+  /** Some notices are sent for as long as their cause lasts. */
+  #tellOnce(message: string): void {
+    if (this.#told.has(message)) return;
+    this.#told.add(message);
+    this.#subject.warning(message);
   }
 
   async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
@@ -336,4 +341,13 @@ export class PipelineConnection {
     this.#intake.close();
     this.#fault.reject(error);
   }
+}
+
+/**
+ * Whether this is the warning by which PostgreSQL 18 says that it passes over a publication that is missing. Its SQLSTATE is that of
+ * others too, such as that of a slot which waits for a standby; text and severity are in the language of the server. So the
+ * file tells, and where that is missing, it is taken for the worse.
+ */
+function skipsPublication({ code, file }: ServerNotice): boolean {
+  return code === '55000' && (file === 'pgoutput.c' || file === '');
 }

@@ -27,6 +27,7 @@ const SLOT: SlotStatus = {
   reason: null,
   active: true,
   activePid: 1,
+  waitsForStandby: false,
   walStatus: 'reserved',
   invalidationReason: null,
   walEndLsn: '0/1',
@@ -232,6 +233,7 @@ describe('probe', () => {
       { exceeded: { safeWal: true, safeWalCritical: true } },
     ],
     ['wal_unreserved', { slot: { walStatus: 'unreserved' } }],
+    ['waits_for_standby', { slot: { waitsForStandby: true } }],
   ])('is degraded and no worse by %s', (condition, one) => {
     expect(conditions(one)).toEqual(['streaming', condition]);
     expect(answers(one)).toEqual(['up', 'up', 'degraded']);

@@ -33,6 +33,7 @@ export const CONDITIONS = {
   wal_budget_critical: { startup: 'up', liveness: 'up', readiness: 'degraded' },
   wal_retained: { startup: 'up', liveness: 'up', readiness: 'degraded' },
   lag: { startup: 'up', liveness: 'up', readiness: 'degraded' },
+  waits_for_standby: { startup: 'up', liveness: 'up', readiness: 'degraded' },
 } as const satisfies Record<string, Record<Probe, Health>>;
 
 /** Names what is the matter with a pipeline. */
@@ -133,6 +134,7 @@ function furtherConditions(pipeline: ProbedPipeline): Condition[] {
   else if (exceeded.safeWal) further.push('wal_budget_low');
   if (exceeded.retainedWal) further.push('wal_retained');
   if (exceeded.lag) further.push('lag');
+  if (status.slot?.waitsForStandby === true) further.push('waits_for_standby');
   return further;
 }
 

@@ -12,6 +12,7 @@ const UNKNOWN: SlotStatus = {
   reason: null,
   active: null,
   activePid: null,
+  waitsForStandby: null,
   walStatus: null,
   invalidationReason: null,
   walEndLsn: null,

@@ -21,6 +21,7 @@ export interface SlotSample {
 export interface SlotSampleRow {
   readonly active: boolean;
   readonly activePid: number | null;
+  readonly waitsForStandby: boolean;
   readonly walStatus: string | null;
   readonly invalidationReason: string | null;
   readonly retainedWalBytes: number | null;
@@ -52,6 +53,7 @@ function sampleSql(slotName: string): string {
       pg_catalog.to_jsonb(s) ->> 'conflicting' as conflicting,
       pg_catalog.pg_wal_lsn_diff(w.wal_end, s.restart_lsn) as retained,
       pg_catalog.pg_wal_lsn_diff(w.wal_end, s.confirmed_flush_lsn) as lag,
+      (select b.wait_event from pg_catalog.pg_stat_activity b where b.pid = s.active_pid) as wait_event,
       (select pg_catalog.max(g.setting::pg_catalog.int8) * 1024 * 1024 from pg_catalog.pg_settings g
         where g.name in ('max_slot_wal_keep_size', 'wal_keep_size')) as keep_bytes,
       o.xid, o.pid, o.gid, o.application_name, pg_catalog.floor(o.age) as age
@@ -76,6 +78,7 @@ function slotOf(row: TextRow): SlotSampleRow | null {
   return {
     active: row['active'] === 't',
     activePid: numberOf(row['active_pid']),
+    waitsForStandby: row['wait_event'] === 'WaitForStandbyConfirmation',
     walStatus: row['wal_status'] ?? null,
     invalidationReason: invalidationOf(row),
     retainedWalBytes: bytesOf(row['retained']),

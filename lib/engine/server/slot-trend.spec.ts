@@ -6,6 +6,7 @@ const NOW = new Date('2026-01-02T03:04:05.678Z');
 const SLOT: SlotSampleRow = {
   active: true,
   activePid: 7,
+  waitsForStandby: false,
   walStatus: 'reserved',
   invalidationReason: null,
   retainedWalBytes: 500,

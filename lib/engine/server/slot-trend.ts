@@ -13,6 +13,7 @@ const NO_FACTS = {
   walEndLsn: null,
   active: null,
   activePid: null,
+  waitsForStandby: null,
   walStatus: null,
   invalidationReason: null,
   retainedWalBytes: null,

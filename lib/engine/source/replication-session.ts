@@ -15,10 +15,12 @@ import {
   type SessionTarget,
 } from '../server/session.js';
 
-/** A notice that the server sent beside the stream: its SQLSTATE and severity, never its text. */
+/** A notice that the server sent beside the stream: its SQLSTATE, severity and origin, never its text. */
 export interface ServerNotice {
   readonly code: string;
   readonly severity: string;
+  /** The server's source file that reports it, such as `slot.c`; empty when it is not told. */
+  readonly file: string;
 }
 
 /** What a stream tells. Called synchronously while bytes are parsed. */
@@ -76,6 +78,7 @@ export class ReplicationSession {
       listener.notice({
         code: notice.code ?? '',
         severity: notice.severity ?? '',
+        file: notice.file ?? '',
       });
     });
     this.#frames.listener = listener;

@@ -26,6 +26,13 @@ export interface SlotStatus {
   readonly active: boolean | null;
   /** Process id on the server of the session that streams from it. */
   readonly activePid: number | null;
+  /**
+   * Whether the server sends nothing because standbys named in `synchronized_standby_slots` have not confirmed it yet: no lag of the
+   * consumer.
+   *
+   * @see {@link https://www.postgresql.org/docs/current/runtime-config-replication.html#GUC-SYNCHRONIZED-STANDBY-SLOTS | synchronized_standby_slots}
+   */
+  readonly waitsForStandby: boolean | null;
   /** What the server will do with the WAL that the slot needs: `unreserved` may be lost at the next checkpoint, `lost` is. */
   readonly walStatus: string | null;
   /** Why the server has given the slot up. */
