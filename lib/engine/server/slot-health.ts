@@ -1,4 +1,5 @@
 import { parseLsn, type Lsn } from '../model/lsn.js';
+import { shownName } from '../model/shown-name.js';
 import { quoteLiteral } from './identifiers.js';
 import type { CommandSession, TextRow } from './session.js';
 
@@ -95,8 +96,8 @@ function oldestOf(row: TextRow): OldTransaction | null {
   return {
     xid,
     pid: numberOf(row['pid']),
-    gid: printable(row['gid']),
-    applicationName: printable(row['application_name']),
+    gid: nameOf(row['gid']),
+    applicationName: nameOf(row['application_name']),
     ageSeconds: numberOf(row['age']),
   };
 }
@@ -108,12 +109,8 @@ function invalidationOf(row: TextRow): string | null {
   return row['wal_status'] === 'lost' ? 'wal_removed' : null;
 }
 
-const LONGEST_NAME = 64;
-
-/** A name that somebody chose freely. */
-function printable(name: string | null | undefined): string | null {
-  if (isNull(name)) return null;
-  return name.slice(0, LONGEST_NAME).replace(/[^\x20-\x7e]/g, '?');
+function nameOf(name: string | null | undefined): string | null {
+  return isNull(name) ? null : shownName(name);
 }
 
 function isNull(text: string | null | undefined): text is null | undefined {

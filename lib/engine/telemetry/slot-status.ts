@@ -2,9 +2,9 @@
 export interface WalHolder {
   /** Process id of its session; `null` for a prepared transaction. */
   readonly pid: number | null;
-  /** Name of a prepared transaction, of at most 64 printable characters; `null` for one of a session. */
+  /** Name of a prepared transaction, of at most 100 printable characters; `null` for one of a session. */
   readonly gid: string | null;
-  /** Of its session, of at most 64 printable characters. */
+  /** Of its session, of at most 100 printable characters. */
   readonly applicationName: string | null;
   /** Seconds since it began; where the role of the connection may not see that, since it was first seen. */
   readonly ageSeconds: number;
