@@ -86,14 +86,14 @@ export type {
   ReplicantModuleOptions,
   ReplicantOptionsFactory,
 } from './replicant.module-definition.js';
-export { CheckpointIdentityError } from './sinks/checkpoint-identity-error.js';
+export { CheckpointIdentityError } from './engine/checkpoint/checkpoint-identity-error.js';
 export type {
   CheckpointQuery,
   CheckpointQueryResult,
-} from './sinks/checkpoint-query.js';
+} from './engine/checkpoint/checkpoint-query.js';
 export {
   CheckpointTable,
   type AppliedTransaction,
   type CheckpointTableOptions,
-} from './sinks/checkpoint-table.js';
+} from './engine/checkpoint/checkpoint-table.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';

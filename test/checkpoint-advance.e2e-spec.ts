@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CheckpointIdentityError } from '../lib/sinks/checkpoint-identity-error.js';
-import type { CheckpointQuery } from '../lib/sinks/checkpoint-query.js';
+import { CheckpointIdentityError } from '../lib/engine/checkpoint/checkpoint-identity-error.js';
+import type { CheckpointQuery } from '../lib/engine/checkpoint/checkpoint-query.js';
 import {
   connectedTable,
   OTHER_SOURCE,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../lib/engine/checkpoint/checkpoint-table.js';
 import {
   connectedTable,
   OTHER_SOURCE,

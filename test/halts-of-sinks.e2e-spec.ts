@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { Pipeline } from '../lib/engine/pipeline.js';
-import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../lib/engine/checkpoint/checkpoint-table.js';
 import { capture, inserted } from './support/capture.js';
 import { haltedFor } from './support/halted.js';
 import { readSlot } from './support/logical-slot.js';

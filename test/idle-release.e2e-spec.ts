@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SinkCheckpoint } from '../lib/engine/model/checkpoint.js';
 import { Pipeline } from '../lib/engine/pipeline.js';
-import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../lib/engine/checkpoint/checkpoint-table.js';
 import { capture, inserted } from './support/capture.js';
 import {
   confirmedUpTo,

@@ -9,8 +9,8 @@ import { recordStatusUpdates } from './support/status-tap.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 import { parseLsn } from '../lib/engine/model/lsn.js';
-import { CheckpointTable } from '../lib/sinks/checkpoint-table.js';
-import type { CheckpointQuery } from '../lib/sinks/checkpoint-query.js';
+import { CheckpointTable } from '../lib/engine/checkpoint/checkpoint-table.js';
+import type { CheckpointQuery } from '../lib/engine/checkpoint/checkpoint-query.js';
 import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });

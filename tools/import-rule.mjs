@@ -19,12 +19,13 @@ const ALLOWED = {
   source: ['server'],
   decode: ['values'],
   assemble: [],
-  deliver: ['server'],
+  checkpoint: ['server'],
+  deliver: ['server', 'checkpoint'],
   snapshot: ['deliver', 'server', 'values'],
 };
 
-/** Files directly in lib/engine that join the rooms. */
-const JOINS_ROOMS = /^pipeline[\w.-]*\.ts$/;
+/** What joins the rooms: the file, and the room of the same name. */
+const JOINS_ROOMS = /^pipeline(\.ts)?$/;
 
 /**
  * @typedef {{ specifier: string, typeOnly: boolean, line: number }} Import
@@ -89,9 +90,9 @@ function fault(engine, file, imported) {
   const target = relative(engine, resolve(dirname(file), imported.specifier));
   const [to = '', ...inside] = target.split(sep);
   if (to === '..') return 'lib/engine imports nothing from outside it';
+  if (JOINS_ROOMS.test(from)) return null;
   if (rest.length === 0) {
-    if (inside.length === 0 || JOINS_ROOMS.test(from)) return null;
-    return 'only pipeline*.ts may join the rooms';
+    return inside.length === 0 ? null : 'only pipeline may join the rooms';
   }
   const allowed = ALLOWED[from];
   if (allowed === undefined) {

@@ -50,7 +50,7 @@ describe('import rule', () => {
     plant('source/a.ts', `import pg from 'pg';\nimport '../model/lsn.js';`);
     plant('server/a.spec.ts', `import { x } from '../source/x.js';`);
     plant('pipeline.ts', `import { x } from './source/a.js';`);
-    plant('pipeline-status.ts', `import { x } from './pipeline.js';`);
+    plant('pipeline/status.ts', `import { x } from '../source/a.js';`);
     expect(forbiddenImports(root)).toEqual([]);
   });
 });

@@ -13,14 +13,14 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
-import { HandlerScope } from './pipeline-handlers.js';
-import { PipelineLoop, type LoopEnd } from './pipeline-loop.js';
-import { liveStatus } from './pipeline-progress.js';
-import { PipelineRecord } from './pipeline-record.js';
-import { PipelineSchema } from './pipeline-schema.js';
-import { SlotWatch } from './pipeline-slot-watch.js';
-import { PipelineWaiters } from './pipeline-waiters.js';
-import { SinkWork } from './pipeline-work.js';
+import { HandlerScope } from './pipeline/handlers.js';
+import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
+import { liveStatus } from './pipeline/progress.js';
+import { PipelineRecord } from './pipeline/record.js';
+import { PipelineSchema } from './pipeline/schema.js';
+import { SlotWatch } from './pipeline/slot-watch.js';
+import { PipelineWaiters } from './pipeline/waiters.js';
+import { SinkWork } from './pipeline/work.js';
 import { Advice } from './server/advice.js';
 import {
   type CommandSession,

@@ -17,7 +17,7 @@ import type { Transaction } from '../engine/model/transaction.js';
 import { definePipeline } from '../pipelines/define-pipeline.js';
 import { getPipelineToken } from '../pipelines/get-pipeline-token.js';
 import { ReplicantModule } from '../replicant.module.js';
-import { CheckpointTable } from './checkpoint-table.js';
+import { CheckpointTable } from '../engine/checkpoint/checkpoint-table.js';
 
 const transaction: Transaction = {
   pipeline: 'default',

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import { formatLsn } from '../../lib/engine/model/lsn.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
-import type { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import type { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 
 /** What {@link bulkMirror} applies transactions to. */
 export const BULK_TABLE = 'create table t(id int primary key, pad text)';

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { Pool } from 'pg';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
-import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import { bulkMirror } from './bulk-mirror.js';
 import type { Mirrored } from './mirrored.js';
 import type { TestDatabase } from './test-database.js';

@@ -4,7 +4,7 @@ import type { SinkCheckpoint } from '../../lib/engine/model/checkpoint.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
-import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { TestDatabase } from './test-database.js';
 import { changesOf } from './changes-of.js';
 

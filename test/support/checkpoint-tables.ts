@@ -1,9 +1,9 @@
 import type { Client } from 'pg';
-import type { CheckpointQuery } from '../../lib/sinks/checkpoint-query.js';
+import type { CheckpointQuery } from '../../lib/engine/checkpoint/checkpoint-query.js';
 import {
   CheckpointTable,
   type AppliedTransaction,
-} from '../../lib/sinks/checkpoint-table.js';
+} from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 

@@ -5,7 +5,7 @@ import type { Transaction } from '../../lib/engine/model/transaction.js';
 import { formatLsn } from '../../lib/engine/model/lsn.js';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
-import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { TestDatabase } from './test-database.js';
 
 /** What differs from a copy with default options. */

@@ -2,7 +2,7 @@ import { type ClientBase, escapeIdentifier, type QueryResult } from 'pg';
 import type { Change, Row } from '../../lib/engine/model/change.js';
 import { formatLsn } from '../../lib/engine/model/lsn.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
-import type { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import type { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 
 /** One row for each transaction that was applied; nothing keeps a second one out. */
 export const CREATE_LEDGER =

@@ -1,6 +1,6 @@
 import type { SchemaChange } from '../../lib/engine/model/schema-change.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
-import { CheckpointTable } from '../../lib/sinks/checkpoint-table.js';
+import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import { onTestFinished } from 'vitest';
 import { currentLsn } from './logical-slot.js';
 import { CREATE_LEDGER, mirror } from './mirror.js';

@@ -1,6 +1,6 @@
-import type { PipelineDelivery } from './pipeline-delivery.js';
-import type { PipelineIntake } from './pipeline-intake.js';
-import type { ReadGate } from './source/read-gate.js';
+import type { PipelineDelivery } from './delivery.js';
+import type { PipelineIntake } from './intake.js';
+import type { ReadGate } from '../source/read-gate.js';
 
 /** Payload bytes at which a transaction is handed over while the rest arrives; as objects they take several times that. */
 export const HAND_OVER_BYTES = 2 * 1024 * 1024;

@@ -1,14 +1,14 @@
-import { quoteIdentifier } from '../engine/server/identifiers.js';
-import { UNKNOWN_TIMELINE } from '../engine/server/timeline.js';
-import { formatLsn, parseLsn } from '../engine/model/lsn.js';
+import { quoteIdentifier } from '../server/identifiers.js';
+import { UNKNOWN_TIMELINE } from '../server/timeline.js';
+import { formatLsn, parseLsn } from '../model/lsn.js';
 import type {
   CheckpointContext,
   CheckpointHome,
   CheckpointKeeper,
   StoredCheckpoint,
-} from '../engine/model/checkpoint.js';
-import type { Lsn } from '../engine/model/lsn.js';
-import type { Transaction } from '../engine/model/transaction.js';
+} from '../model/checkpoint.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
 import { CheckpointIdentityError } from './checkpoint-identity-error.js';
 import { locateCheckpointTable } from './checkpoint-location.js';
 import type { CheckpointLocation } from './checkpoint-location.js';

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deferred } from './model/deferred.js';
-import { Halt, HaltError } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import { SchemaChangeFault } from './model/schema-change-fault.js';
-import { within } from './model/within.js';
-import { PipelineConnection } from './pipeline-connection.js';
-import type { ConnectionSubject } from './pipeline-subject.js';
-import { askAboutChanges } from './pipeline-schema.js';
+import { deferred } from '../model/deferred.js';
+import { Halt, HaltError } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import { SchemaChangeFault } from '../model/schema-change-fault.js';
+import { within } from '../model/within.js';
+import { PipelineConnection } from './connection.js';
+import type { ConnectionSubject } from './subject.js';
+import { askAboutChanges } from './schema.js';
 import {
   judgeError,
   type JudgedError,
   type Phase,
-} from './server/error-classes.js';
+} from '../server/error-classes.js';
 import {
   decide,
   type Fault,
@@ -20,7 +20,7 @@ import {
   remember,
   type RetryDecision,
   type RetryHistory,
-} from './server/retry-policy.js';
+} from '../server/retry-policy.js';
 
 /** What a loop tells. */
 export interface LoopPorts {

@@ -1,13 +1,13 @@
-import type { Sink } from './deliver/sink.js';
-import type { Lsn } from './model/lsn.js';
-import type { SchemaChange } from './model/schema-change.js';
-import type { Transaction } from './model/transaction.js';
-import type { ResolvedOptions } from './options/resolve-options.js';
-import type { PipelineSchema } from './pipeline-schema.js';
-import type { SinkWork } from './pipeline-work.js';
-import type { Advice } from './server/advice.js';
-import type { SessionTarget } from './server/session.js';
-import type { SlotWait } from './telemetry/slot-wait.js';
+import type { Sink } from '../deliver/sink.js';
+import type { Lsn } from '../model/lsn.js';
+import type { SchemaChange } from '../model/schema-change.js';
+import type { Transaction } from '../model/transaction.js';
+import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { PipelineSchema } from './schema.js';
+import type { SinkWork } from './work.js';
+import type { Advice } from '../server/advice.js';
+import type { SessionTarget } from '../server/session.js';
+import type { SlotWait } from '../telemetry/slot-wait.js';
 
 /** What a connection works for. */
 export interface ConnectionSubject {

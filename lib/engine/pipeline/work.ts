@@ -1,6 +1,6 @@
-import type { Lsn } from './model/lsn.js';
-import type { Transaction } from './model/transaction.js';
-import type { PipelineStatus } from './telemetry/pipeline-status.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
+import type { PipelineStatus } from '../telemetry/pipeline-status.js';
 
 /** A transaction that is read while it arrives, as far as progress goes. */
 interface Reading {

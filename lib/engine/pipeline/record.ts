@@ -1,14 +1,14 @@
-import type { Halt } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import type { SchemaChange } from './model/schema-change.js';
-import { PipelineProgress } from './pipeline-progress.js';
-import { EventHub } from './telemetry/pipeline-events.js';
-import type { PipelineState } from './telemetry/pipeline-state.js';
+import type { Halt } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { SchemaChange } from '../model/schema-change.js';
+import { PipelineProgress } from './progress.js';
+import { EventHub } from '../telemetry/pipeline-events.js';
+import type { PipelineState } from '../telemetry/pipeline-state.js';
 import {
   describeWait,
   isSameWait,
   type SlotWait,
-} from './telemetry/slot-wait.js';
+} from '../telemetry/slot-wait.js';
 
 /** The state of a pipeline and what it has done, and the events by which both are told. */
 export class PipelineRecord {

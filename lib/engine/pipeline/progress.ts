@@ -1,10 +1,10 @@
-import { formatLsn, parseLsn, type Lsn } from './model/lsn.js';
-import type { PipelineConnection } from './pipeline-connection.js';
-import type { SinkWork } from './pipeline-work.js';
-import type { Positions } from './source/positions.js';
-import type { PipelineState } from './telemetry/pipeline-state.js';
-import type { PipelineStatus } from './telemetry/pipeline-status.js';
-import type { SlotStatus } from './telemetry/slot-status.js';
+import { formatLsn, parseLsn, type Lsn } from '../model/lsn.js';
+import type { PipelineConnection } from './connection.js';
+import type { SinkWork } from './work.js';
+import type { Positions } from '../source/positions.js';
+import type { PipelineState } from '../telemetry/pipeline-state.js';
+import type { PipelineStatus } from '../telemetry/pipeline-status.js';
+import type { SlotStatus } from '../telemetry/slot-status.js';
 
 const NOT_READING = { readsPerSecond: 0, bytesPerRead: 0, pacing: false };
 

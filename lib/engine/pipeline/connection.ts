@@ -1,31 +1,31 @@
-import { Assembler } from './assemble/assembler.js';
-import type { ConnectionSubject } from './pipeline-subject.js';
-import type { Work } from './deliver/serial-delivery.js';
-import { deferred } from './model/deferred.js';
-import { ConnectionFault } from './model/connection-fault.js';
-import { type Halt, HaltError } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import type { Transaction } from './model/transaction.js';
-import { within } from './model/within.js';
-import { Backpressure, HAND_OVER_BYTES } from './pipeline-backpressure.js';
-import { PipelineDelivery } from './pipeline-delivery.js';
-import { PipelineIntake } from './pipeline-intake.js';
-import { withPlannedSession } from './pipeline-opening.js';
-import { ShapeStorage } from './pipeline-shapes.js';
-import { readCheckpoint, watermarkOf } from './server/checkpoint-reading.js';
-import type { StreamPlan } from './server/connect-chain.js';
-import type { Phase } from './server/error-classes.js';
-import { withSqlSession } from './server/session.js';
-import { readTypes } from './server/type-catalog.js';
-import { Feedback } from './source/feedback.js';
-import { PacedReading, type Reading } from './source/paced-reading.js';
-import { Positions } from './source/positions.js';
-import { ReadGate } from './source/read-gate.js';
+import { Assembler } from '../assemble/assembler.js';
+import type { ConnectionSubject } from './subject.js';
+import type { Work } from '../deliver/serial-delivery.js';
+import { deferred } from '../model/deferred.js';
+import { ConnectionFault } from '../model/connection-fault.js';
+import { type Halt, HaltError } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
+import { within } from '../model/within.js';
+import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
+import { PipelineDelivery } from './delivery.js';
+import { PipelineIntake } from './intake.js';
+import { withPlannedSession } from './opening.js';
+import { ShapeStorage } from './shapes.js';
+import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
+import type { StreamPlan } from '../server/connect-chain.js';
+import type { Phase } from '../server/error-classes.js';
+import { withSqlSession } from '../server/session.js';
+import { readTypes } from '../server/type-catalog.js';
+import { Feedback } from '../source/feedback.js';
+import { PacedReading, type Reading } from '../source/paced-reading.js';
+import { Positions } from '../source/positions.js';
+import { ReadGate } from '../source/read-gate.js';
 import type {
   ReplicationSession,
   ServerNotice,
-} from './source/replication-session.js';
-import type { CatalogType } from './values/catalog-types.js';
+} from '../source/replication-session.js';
+import type { CatalogType } from '../values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;

@@ -1,5 +1,5 @@
-import { deferred, type Deferred } from './model/deferred.js';
-import type { Lsn } from './model/lsn.js';
+import { deferred, type Deferred } from '../model/deferred.js';
+import type { Lsn } from '../model/lsn.js';
 
 /** Those who wait until a pipeline streams, or until it has caught up. */
 export class PipelineWaiters {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { Arrival } from './assemble/arrival.js';
-import { RelationHistory } from './assemble/relation-history.js';
-import type { ArrivingWork } from './deliver/serial-delivery.js';
-import { deferred } from './model/deferred.js';
-import { SchemaChangeFault } from './model/schema-change-fault.js';
-import type { Transaction } from './model/transaction.js';
-import { PipelineDelivery } from './pipeline-delivery.js';
-import { SinkWork } from './pipeline-work.js';
-import { ShapeStorage } from './pipeline-shapes.js';
-import { Positions } from './source/positions.js';
+import { Arrival } from '../assemble/arrival.js';
+import { RelationHistory } from '../assemble/relation-history.js';
+import type { ArrivingWork } from '../deliver/serial-delivery.js';
+import { deferred } from '../model/deferred.js';
+import { SchemaChangeFault } from '../model/schema-change-fault.js';
+import type { Transaction } from '../model/transaction.js';
+import { PipelineDelivery } from './delivery.js';
+import { SinkWork } from './work.js';
+import { ShapeStorage } from './shapes.js';
+import { Positions } from '../source/positions.js';
 
 const transaction: Transaction = {
   pipeline: 'p',

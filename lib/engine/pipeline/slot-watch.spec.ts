@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Deferred, deferred } from './model/deferred.js';
-import { SlotWatch } from './pipeline-slot-watch.js';
-import type { SlotSample } from './server/slot-health.js';
+import { type Deferred, deferred } from '../model/deferred.js';
+import { SlotWatch } from './slot-watch.js';
+import type { SlotSample } from '../server/slot-health.js';
 
 const CACHE_MS = 10_000;
 const TIMEOUT_MS = 5_000;

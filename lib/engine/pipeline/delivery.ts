@@ -1,21 +1,21 @@
-import { deliverTransaction } from './deliver/deliver-transaction.js';
+import { deliverTransaction } from '../deliver/deliver-transaction.js';
 import {
   type Arrival,
   type ArrivingWork,
   SerialDelivery,
   type TransactionWork,
   type Work,
-} from './deliver/serial-delivery.js';
-import type { Sink } from './deliver/sink.js';
-import { errorClass } from './model/error-class.js';
-import { HaltError } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import type { Transaction } from './model/transaction.js';
-import type { AroundDelivery } from './options/pipeline-options.js';
-import type { ShapeStorage } from './pipeline-shapes.js';
-import { available } from './server/checkpoint-reading.js';
-import type { SinkWork } from './pipeline-work.js';
-import type { Positions } from './source/positions.js';
+} from '../deliver/serial-delivery.js';
+import type { Sink } from '../deliver/sink.js';
+import { errorClass } from '../model/error-class.js';
+import { HaltError } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Transaction } from '../model/transaction.js';
+import type { AroundDelivery } from '../options/pipeline-options.js';
+import type { ShapeStorage } from './shapes.js';
+import { available } from '../server/checkpoint-reading.js';
+import type { SinkWork } from './work.js';
+import type { Positions } from '../source/positions.js';
 
 /** What a delivery asks of its connection and its pipeline. */
 export interface DeliverySubject {

@@ -5,16 +5,16 @@ import {
   insertFrame,
   relationFrame,
   typeFrame,
-} from '../../test/support/pgoutput-frames.js';
-import { Assembler } from './assemble/assembler.js';
-import { RelationHistory } from './assemble/relation-history.js';
-import { SchemaWatch } from './assemble/schema-watch.js';
-import type { Work } from './deliver/serial-delivery.js';
-import { deferred } from './model/deferred.js';
-import { PipelineIntake } from './pipeline-intake.js';
-import { Positions } from './source/positions.js';
-import { XLOG_DATA_HEADER } from './source/wire.js';
-import type { CatalogType } from './values/catalog-types.js';
+} from '../../../test/support/pgoutput-frames.js';
+import { Assembler } from '../assemble/assembler.js';
+import { RelationHistory } from '../assemble/relation-history.js';
+import { SchemaWatch } from '../assemble/schema-watch.js';
+import type { Work } from '../deliver/serial-delivery.js';
+import { deferred } from '../model/deferred.js';
+import { PipelineIntake } from './intake.js';
+import { Positions } from '../source/positions.js';
+import { XLOG_DATA_HEADER } from '../source/wire.js';
+import type { CatalogType } from '../values/catalog-types.js';
 
 const ARRAY_OF_MOODS = 16_385;
 const TABLE = 1;

@@ -1,20 +1,20 @@
-import { RelationHistory } from './assemble/relation-history.js';
-import { readRelations } from './assemble/stored-relations.js';
-import { SchemaWatch } from './assemble/schema-watch.js';
-import type { Sink } from './deliver/sink.js';
-import { answerOf, type Answer } from './model/answer.js';
-import { errorClass } from './model/error-class.js';
-import { Halt } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import type { SchemaChange } from './model/schema-change.js';
+import { RelationHistory } from '../assemble/relation-history.js';
+import { readRelations } from '../assemble/stored-relations.js';
+import { SchemaWatch } from '../assemble/schema-watch.js';
+import type { Sink } from '../deliver/sink.js';
+import { answerOf, type Answer } from '../model/answer.js';
+import { errorClass } from '../model/error-class.js';
+import { Halt } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { SchemaChange } from '../model/schema-change.js';
 import {
   describeChange,
   type SchemaChangeFault,
-} from './model/schema-change-fault.js';
+} from '../model/schema-change-fault.js';
 import {
   type CheckpointPosition,
   watermarkOf,
-} from './server/checkpoint-reading.js';
+} from '../server/checkpoint-reading.js';
 
 /** What asking a sink about a schema change takes. */
 export interface SchemaSubject {

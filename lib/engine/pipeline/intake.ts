@@ -1,20 +1,20 @@
-import type { Assembled, Assembler } from './assemble/assembler.js';
-import type { Decoder } from './decode/decoder.js';
-import { PgoutputDecoder } from './decode/pgoutput/pgoutput-decoder.js';
-import type { Work } from './deliver/serial-delivery.js';
-import { ConnectionFault } from './model/connection-fault.js';
-import { HaltError } from './model/halt.js';
-import type { Lsn } from './model/lsn.js';
-import type { TypesOption } from './options/pipeline-options.js';
-import type { Positions } from './source/positions.js';
+import type { Assembled, Assembler } from '../assemble/assembler.js';
+import type { Decoder } from '../decode/decoder.js';
+import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
+import type { Work } from '../deliver/serial-delivery.js';
+import { ConnectionFault } from '../model/connection-fault.js';
+import { HaltError } from '../model/halt.js';
+import type { Lsn } from '../model/lsn.js';
+import type { TypesOption } from '../options/pipeline-options.js';
+import type { Positions } from '../source/positions.js';
 import {
   asksForReply,
   frameKind,
   framePosition,
   XLOG_DATA_HEADER,
-} from './source/wire.js';
-import type { CatalogType } from './values/catalog-types.js';
-import { TypeTable } from './values/type-table.js';
+} from '../source/wire.js';
+import type { CatalogType } from '../values/catalog-types.js';
+import { TypeTable } from '../values/type-table.js';
 
 /** A connection ends after a transaction by which more tables were announced: it has to keep all of them, dropped ones too. */
 const MAX_TABLES = 10_000;

@@ -1,11 +1,11 @@
-import type { RelationHistory } from './assemble/relation-history.js';
+import type { RelationHistory } from '../assemble/relation-history.js';
 import {
   writeRelations,
   type UnstoredRelations,
-} from './assemble/stored-relations.js';
-import type { CheckpointKeeper, SinkCheckpoint } from './model/checkpoint.js';
-import type { Lsn } from './model/lsn.js';
-import type { Relation } from './model/relation.js';
+} from '../assemble/stored-relations.js';
+import type { CheckpointKeeper, SinkCheckpoint } from '../model/checkpoint.js';
+import type { Lsn } from '../model/lsn.js';
+import type { Relation } from '../model/relation.js';
 
 const NOTHING: UnstoredRelations = new Map();
 

@@ -1,9 +1,9 @@
-import type { ConnectionSubject } from './pipeline-subject.js';
-import { runConnectChain, type StreamPlan } from './server/connect-chain.js';
-import { hasSqlstate, type Phase } from './server/error-classes.js';
-import { watchCreation } from './server/slot-creation.js';
-import { slotHeldError } from './server/slot-holder.js';
-import { ReplicationSession } from './source/replication-session.js';
+import type { ConnectionSubject } from './subject.js';
+import { runConnectChain, type StreamPlan } from '../server/connect-chain.js';
+import { hasSqlstate, type Phase } from '../server/error-classes.js';
+import { watchCreation } from '../server/slot-creation.js';
+import { slotHeldError } from '../server/slot-holder.js';
+import { ReplicationSession } from '../source/replication-session.js';
 
 /** SQLSTATE by which START_REPLICATION says that another session streams from the slot. */
 const SLOT_IN_USE = '55006';

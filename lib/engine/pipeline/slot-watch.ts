@@ -1,7 +1,7 @@
-import { judgeError } from './server/error-classes.js';
-import type { SlotSample } from './server/slot-health.js';
-import { SlotTrend } from './server/slot-trend.js';
-import type { SlotStatus } from './telemetry/slot-status.js';
+import { judgeError } from '../server/error-classes.js';
+import type { SlotSample } from '../server/slot-health.js';
+import { SlotTrend } from '../server/slot-trend.js';
+import type { SlotStatus } from '../telemetry/slot-status.js';
 
 /** How the source is asked, and how often. */
 export interface SlotWatchPorts {

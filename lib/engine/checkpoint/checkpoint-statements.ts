@@ -1,4 +1,4 @@
-import { UNKNOWN_TIMELINE } from '../engine/server/timeline.js';
+import { UNKNOWN_TIMELINE } from '../server/timeline.js';
 
 /** The statements of one checkpoint table. Positions and numbers travel as text and are cast here. */
 export interface CheckpointStatements {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ReplicantConfigError } from '../engine/options/config-error.js';
+import { ReplicantConfigError } from '../options/config-error.js';
 import { CheckpointIdentityError } from './checkpoint-identity-error.js';
 import type {
   CheckpointQuery,
