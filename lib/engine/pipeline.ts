@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Sink } from './deliver/sink.js';
+import type { AttachedSink, Sink } from './deliver/sink.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
@@ -75,7 +75,7 @@ export class Pipeline {
     options: PipelineOptions,
   ) {
     this.options = resolveOptions(options);
-    this.#connection = resolveConnection(options.connection);
+    this.#connection = resolveConnection('connection', options.connection);
     const { slotName, health } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
@@ -102,12 +102,17 @@ export class Pipeline {
   }
 
   /** Gives the pipeline its sink. The module does this once, before the start. */
-  attach(sink: Sink): void {
+  attach(sink: AttachedSink): void {
     if (this.#sink !== null)
       throw new PipelineStateError(
         `Pipeline "${this.name}" has a sink already.`,
       );
-    this.#sink = sink;
+    const { checkpoint } = sink;
+    if (checkpoint === undefined)
+      throw new PipelineStateError(
+        `The sink of pipeline "${this.name}" has no checkpoint.`,
+      );
+    this.#sink = { ...sink, checkpoint };
   }
 
   /**

@@ -196,7 +196,7 @@ describe('a sink', () => {
       ],
     });
     await app.createNestApplication({ logger: false }).init();
-    await expect(stub.sink?.transaction(transaction)).rejects.toThrow(
+    await expect(stub.sink?.transaction?.(transaction)).rejects.toThrow(
       'write failed',
     );
     expect(touched).toEqual([]);

@@ -87,7 +87,7 @@ describe('SinkExplorer', () => {
     it('provided as a class, and calls its method on the instance', async () => {
       const stub = new StubPipeline('default');
       const app = await boot({ providers: [Totals] }, stub);
-      await stub.sink?.transaction(transaction);
+      await stub.sink?.transaction?.(transaction);
       expect(app.get(Totals).seen).toEqual([7]);
       expect(stub.sink?.name).toBe('Totals');
       expect(stub.sink?.checkpoint).toEqual({
@@ -113,7 +113,7 @@ describe('SinkExplorer', () => {
       const stub = new StubPipeline('default');
       const totals = new Totals();
       await boot({ providers: [{ provide: 'SINK', useValue: totals }] }, stub);
-      await stub.sink?.transaction(transaction);
+      await stub.sink?.transaction?.(transaction);
       expect(totals.seen).toEqual([7]);
     });
 
@@ -162,7 +162,7 @@ describe('SinkExplorer', () => {
       const stub = new StubPipeline('default');
       await boot({ providers: [Derived] }, stub);
       expect(stub.sink?.name).toBe('Derived');
-      expect(await stub.sink?.transaction(transaction)).toBe('derived');
+      expect(await stub.sink?.transaction?.(transaction)).toBe('derived');
     });
 
     it('that injects a transient provider, such as a logger', async () => {

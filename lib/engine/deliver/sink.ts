@@ -1,5 +1,6 @@
 import type { SinkCheckpoint } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
+import type { Message, MessageContext } from '../model/message.js';
 import type {
   SchemaChange,
   SchemaChangeContext,
@@ -13,17 +14,20 @@ import type { SlotOriginContext } from '../model/slot-origin.js';
 import type { Transaction } from '../model/transaction.js';
 
 /**
- * What a pipeline delivers to. A promise that resolves says yes, or that its work is durable; results are typed
+ * What a sink offers. A promise that resolves says yes, or that its work is durable; results are typed
  * `unknown` because a method written in JavaScript may return anything; only a promise is accepted.
  */
-export interface Sink {
+export interface SinkMethods {
   /** Class name, for messages. */
   readonly name: string;
   /** @default 'mirror' */
   readonly kind?: SinkKind;
-  readonly checkpoint: SinkCheckpoint;
-  /** Applies one transaction. */
-  transaction(transaction: Transaction): unknown;
+  /** Applies one transaction. Needed unless the option `batchDelivery` is given. */
+  transaction?(transaction: Transaction): unknown;
+  /** Applies several, in ascending order of their commits. Needed by the option `batchDelivery`. */
+  batch?(transactions: readonly Transaction[]): unknown;
+  /** Takes messages outside transactions. Needed by the option `messages`. */
+  readonly message?: MessageHandler;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */
   readonly sessionIdentity?: (
     identity: SessionIdentity,
@@ -36,4 +40,21 @@ export interface Sink {
     change: SchemaChange,
     context: SchemaChangeContext,
   ) => unknown;
+}
+
+/** Takes messages that belong to no transaction. */
+export interface MessageHandler {
+  /** Whether a message with this prefix concerns the sink. */
+  takes(prefix: string): boolean;
+  handle(message: Message, context: MessageContext): unknown;
+}
+
+/** A sink as it is attached: without a checkpoint when the library keeps it (option `checkpointStore`). */
+export interface AttachedSink extends SinkMethods {
+  readonly checkpoint?: SinkCheckpoint;
+}
+
+/** What a pipeline delivers to. */
+export interface Sink extends SinkMethods {
+  readonly checkpoint: SinkCheckpoint;
 }

@@ -60,12 +60,27 @@ export interface CheckpointKeeper {
   home(): Promise<CheckpointHome>;
 }
 
+/** The checkpoint of a sink that keeps none: the library writes it, after the sink has done its work. */
+export interface CheckpointStore extends CheckpointKeeper {
+  /**
+   * Stores that everything through a transaction is done, and tries again as its options say.
+   *
+   * @param endLsn its end, a boundary
+   * @throws {HaltError} `checkpoint_store_failed` and its kin
+   * @throws {ConnectionFault} when another process has written the row since {@link load}: it has to be read anew
+   */
+  commit(commitLsn: Lsn, endLsn: Lsn): Promise<void>;
+  /** Closes its connection; the next call opens one anew. Never rejects. */
+  close(): Promise<void>;
+}
+
 /** A sink's own way to say what it applied last: the commit position, or `null` for nothing yet. */
 export type CheckpointReader = (
   context: CheckpointContext,
 ) => Promise<Lsn | null>;
 
-/** Where a checkpoint comes from: a keeper that stores positions, or a sink's own method. */
+/** Where a checkpoint comes from: a keeper that the sink advances, one that the library advances, or a method of the sink. */
 export type SinkCheckpoint =
   | { readonly kind: 'keeper'; readonly keeper: CheckpointKeeper }
+  | { readonly kind: 'store'; readonly keeper: CheckpointStore }
   | { readonly kind: 'reader'; readonly read: CheckpointReader };

@@ -163,6 +163,30 @@ export const HALTS = {
     remedy:
       'Return a commit position as bigint, or null when nothing was applied yet, from the @Checkpoint() method.',
   },
+  'checkpoint_store/schema': {
+    cause:
+      'The table of the option checkpointStore has not the columns of a checkpoint.',
+    remedy:
+      'Name another table in checkpointStore.table, or mend or remove the one that is there; the pipeline creates what is missing.',
+  },
+  'checkpoint_store/refused': {
+    cause:
+      'The database of the option checkpointStore refused a statement for a reason that does not pass by itself, such as a missing privilege.',
+    remedy:
+      'Mend what that database reports with this SQLSTATE; then start the pipeline again.',
+  },
+  'checkpoint_store/unavailable': {
+    cause:
+      'The checkpoint could not be read from the database of the option checkpointStore, more often than checkpointStore.maxRetries allows.',
+    remedy:
+      'Make the database of checkpointStore.connection available; then start the pipeline again.',
+  },
+  checkpoint_store_failed: {
+    cause:
+      'The sink has done its work, and the checkpoint could not be written after it, more often than checkpointStore.maxRetries allows.',
+    remedy:
+      'Make the database of checkpointStore.connection available and writable; then start the pipeline again. What the sink did last comes again.',
+  },
   'command_error/permanent': {
     cause:
       'The server refused the connection or a command for a reason that does not pass by itself.',

@@ -17,3 +17,9 @@ export interface Message {
   /** Place within the transaction, shared with changes; `null` for a message outside one. */
   readonly ordinal: number | null;
 }
+
+/** What a handler of messages is told beside the message. */
+export interface MessageContext {
+  /** Where the message stands in the WAL: the key by which a sink recognises what it already applied. */
+  readonly lsn: Lsn;
+}

@@ -1,8 +1,8 @@
-import { ReplicantConfigError } from './config-error.js';
 import {
   fraction,
   limit,
   milliseconds,
+  nested,
   oneOf,
   refuseUnknown,
 } from './option-checks.js';
@@ -109,14 +109,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 export function resolveHealth(
   value: HealthOptions | undefined,
 ): ResolvedHealthOptions {
-  const options = value === undefined ? {} : value;
-  if (
-    typeof options !== 'object' ||
-    options === null ||
-    Array.isArray(options)
-  ) {
-    throw new ReplicantConfigError('health', 'must be an object.');
-  }
+  const options = nested('health', value === undefined ? {} : value);
   refuseUnknown(options, KNOWN, 'health.');
   return {
     readiness: oneOf('health.readiness', options.readiness, [

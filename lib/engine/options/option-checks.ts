@@ -1,4 +1,26 @@
+import { isName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
+
+/** An object of settings. */
+export function nested<T extends object>(option: string, value: T): T {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value;
+  throw new ReplicantConfigError(option, 'must be an object.');
+}
+
+/** The name of a table without its schema. */
+export function tableName(
+  option: string,
+  value: unknown,
+  fallback: string,
+): string {
+  if (value === undefined) return fallback;
+  if (typeof value === 'string' && isName(value)) return value;
+  throw new ReplicantConfigError(
+    option,
+    'must be the name of a table without its schema, of 1 to 63 bytes.',
+  );
+}
 
 /** One of a few words, the first of which is the default. */
 export function oneOf<W extends string>(

@@ -40,7 +40,13 @@ describe('docs/options.md', () => {
       slotName: 'orders',
       publication: 'p',
     });
-    const { slotName: _, publications: __, health, ...rest } = defaults;
+    const {
+      slotName: _,
+      publications: __,
+      health,
+      sinkRetry,
+      ...rest
+    } = defaults;
     const page = Object.fromEntries(
       documented().filter(([, fallback]) => fallback !== undefined),
     );
@@ -48,6 +54,7 @@ describe('docs/options.md', () => {
     expect(Object.fromEntries(documented(HEALTH_PAGE))).toEqual(
       printed(health),
     );
+    expect(sinkRetry).toEqual({ maxRetries: 0, backoffMs: 1000 });
   });
 
   it('explains each of them, in the order in which they are checked', () => {

@@ -1,5 +1,10 @@
 import type { ClientConfig, CustomTypesConfig } from 'pg';
-import type { Transaction } from '../model/transaction.js';
+import type { Delivery } from '../model/delivery.js';
+import type {
+  BatchOptions,
+  CheckpointStoreOptions,
+  SinkRetryOptions,
+} from './delivery-options.js';
 import type { HealthOptions } from './health-options.js';
 
 /** Settings of a connection as the `pg` module takes them, or a connection string. */
@@ -21,7 +26,7 @@ export type TypesOption = 'exact' | 'pg' | 'text' | CustomTypesConfig;
 
 /** Runs around each delivery: for CLS contexts, ORM contexts and spans. It cannot change the outcome. */
 export type AroundDelivery = (
-  transaction: Transaction,
+  delivery: Delivery,
   next: () => Promise<void>,
 ) => Promise<void>;
 
@@ -33,6 +38,11 @@ export interface PipelineOptions {
   slotName: string;
   /** The publication, or several whose union is streamed. They must exist. */
   publication: string | readonly string[];
+  /**
+   * Lets the library keep the checkpoint, for a sink that cannot keep one beside its work: such as one that sends. Delivery is then at
+   * least once; see docs/delivery.md. By default the sink keeps it.
+   */
+  checkpointStore?: CheckpointStoreOptions;
   /**
    * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
    * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
@@ -50,6 +60,20 @@ export interface PipelineOptions {
    * @default 5
    */
   maxCommandRetries?: number;
+  /**
+   * Hands transactions to the sink's `@OnBatch()` method, several at a time. For a sink that keeps the checkpoint. By default each goes to
+   * its `@OnTransaction()` method.
+   */
+  batchDelivery?: BatchOptions;
+  /**
+   * Whether logical messages (`pg_logical_emit_message()`) are asked for: transactional ones come with their transaction, others to the
+   * sink's `@OnMessage()` methods, which are then needed.
+   *
+   * @default false
+   */
+  messages?: boolean;
+  /** Delivers a transaction that the sink refused again before the pipeline halts. By default it halts at once. */
+  sinkRetry?: SinkRetryOptions;
   /**
    * Whether the slot is synchronized to standbys, so that it survives a fail-over. PostgreSQL 17 or later.
    *

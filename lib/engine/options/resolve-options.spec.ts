@@ -18,6 +18,10 @@ describe('resolveOptions', () => {
     expect(resolveOptions(LEAST)).toEqual({
       slotName: 'orders',
       publications: ['p'],
+      checkpointStore: null,
+      batchDelivery: null,
+      messages: false,
+      sinkRetry: { maxRetries: 0, backoffMs: 1000 },
       goForwardOnly: false,
       types: 'exact',
       maxInflightBytes: 16_777_216,
@@ -58,6 +62,15 @@ describe('resolveOptions', () => {
       maxInflightBytes: 1,
       readPacing: true,
       maxCommandRetries: 0,
+      checkpointStore: {
+        connection,
+        table: 'positions',
+        maxRetries: 0,
+        retryBackoffMs: 2,
+        batch: { maxTransactions: 3, maxDelayMs: 4 },
+      },
+      messages: true,
+      sinkRetry: { maxRetries: 5, backoffMs: 6 },
       failover: true,
       leaderElection: true,
       onHalt: 'exit',
@@ -79,6 +92,15 @@ describe('resolveOptions', () => {
       around,
     });
     expect(given).toEqual({
+      checkpointStore: {
+        table: 'positions',
+        maxRetries: 0,
+        retryBackoffMs: 2,
+        batch: { maxTransactions: 3, maxDelayMs: 4 },
+      },
+      batchDelivery: null,
+      messages: true,
+      sinkRetry: { maxRetries: 5, backoffMs: 6 },
       slotName: '1',
       publications: ['p', 'Größe'],
       goForwardOnly: true,

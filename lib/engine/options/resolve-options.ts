@@ -1,6 +1,15 @@
 import pg from 'pg';
 import { isName, isSlotName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
+import {
+  resolveBatchDelivery,
+  resolveCheckpointStore,
+  resolveSinkRetry,
+  type CheckpointStoreOptions,
+  type ResolvedBatchOptions,
+  type ResolvedCheckpointStoreOptions,
+  type ResolvedSinkRetryOptions,
+} from './delivery-options.js';
 import { resolveHealth, type ResolvedHealthOptions } from './health-options.js';
 import {
   count,
@@ -24,8 +33,12 @@ import type {
 export interface ResolvedOptions {
   readonly slotName: string;
   readonly publications: readonly string[];
+  readonly checkpointStore: ResolvedCheckpointStoreOptions | null;
   readonly maxInflightBytes: number;
   readonly maxCommandRetries: number;
+  readonly batchDelivery: ResolvedBatchOptions | null;
+  readonly messages: boolean;
+  readonly sinkRetry: ResolvedSinkRetryOptions;
   readonly failover: boolean;
   readonly leaderElection: boolean;
   readonly goForwardOnly: boolean;
@@ -43,8 +56,12 @@ const KNOWN = new Set([
   'connection',
   'slotName',
   'publication',
+  'checkpointStore',
   'maxInflightBytes',
   'maxCommandRetries',
+  'batchDelivery',
+  'messages',
+  'sinkRetry',
   'failover',
   'leaderElection',
   'goForwardOnly',
@@ -70,17 +87,25 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       'must be an object with connection, slotName and publication.',
     );
   }
+  refuseBatch(options);
   refuseUnknown(options, KNOWN);
-  resolveConnection(options.connection);
+  resolveConnection('connection', options.connection);
   return {
     slotName: slotName(options.slotName),
     publications: publications(options.publication),
+    checkpointStore: checkpointStore(options.checkpointStore),
     maxInflightBytes: positiveInteger(
       'maxInflightBytes',
       options.maxInflightBytes,
       16 * 1024 * 1024,
     ),
     maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
+    batchDelivery: resolveBatchDelivery(
+      options.batchDelivery,
+      options.checkpointStore,
+    ),
+    messages: flag('messages', options.messages, false),
+    sinkRetry: resolveSinkRetry(options.sinkRetry),
     failover: flag('failover', options.failover, false),
     leaderElection: flag('leaderElection', options.leaderElection, false),
     goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
@@ -95,12 +120,31 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
   };
 }
 
+/** A batch of the library's checkpoint belongs to that, and would else look like a misspelt name. */
+function refuseBatch(options: object): void {
+  if (!('batch' in options)) return;
+  throw new ReplicantConfigError(
+    'batch',
+    'belongs under checkpointStore; a sink that keeps its checkpoint has batchDelivery.',
+  );
+}
+
+function checkpointStore(
+  value: CheckpointStoreOptions | undefined,
+): ResolvedCheckpointStoreOptions | null {
+  const resolved = resolveCheckpointStore(value);
+  if (value !== undefined)
+    resolveConnection('checkpointStore.connection', value.connection);
+  return resolved;
+}
+
 /**
- * Checks the option `connection` as far as that goes without connecting.
+ * Checks an option that holds a connection as far as that goes without connecting.
  *
  * @throws {ReplicantConfigError} when it is missing, or a text that is no connection string
  */
 export function resolveConnection(
+  option: string,
   value: ConnectionOption | undefined,
 ): ConnectionOption {
   if (typeof value === 'function') return value;
@@ -112,7 +156,7 @@ export function resolveConnection(
   )
     return value;
   throw new ReplicantConfigError(
-    'connection',
+    option,
     'must be a connection string, pg client settings, or a function that returns one of them.',
   );
 }

@@ -65,7 +65,7 @@ export class PipelineConnection {
     );
     this.positions = new Positions(
       plan.confirmedFlush,
-      subject.sink.checkpoint.kind === 'keeper',
+      subject.sink.checkpoint.kind !== 'reader',
       subject.sink.kind === 'appendLog',
     );
     this.#intake = new PipelineIntake(subject.options.types, {

@@ -1,4 +1,4 @@
-import { deliverTransaction } from '../deliver/deliver-transaction.js';
+import { callSink } from '../deliver/call-sink.js';
 import {
   type Arrival,
   type ArrivingWork,
@@ -182,10 +182,18 @@ export class PipelineDelivery {
     this.#subject.work.begin(began, transaction, arrival);
     this.#subject.shapes.begin(shapes);
     return this.#subject.insideDelivery(() =>
-      deliverTransaction(sink, transaction, around, (name) =>
-        this.#subject.warning(
-          `the option around threw ${name} after the transaction was applied`,
-        ),
+      callSink(
+        {
+          delivery: { kind: 'transaction', transaction },
+          what: `a handler of ${sink.name}`,
+          lsn: transaction.commitLsn,
+          call: () => sink.transaction?.(transaction),
+        },
+        around,
+        (name) =>
+          this.#subject.warning(
+            `the option around threw ${name} after the transaction was applied`,
+          ),
       ),
     );
   }

@@ -23,7 +23,7 @@ export class ShapeStorage {
   constructor(history: RelationHistory, checkpoint: SinkCheckpoint) {
     this.#history = history;
     this.#keeper =
-      checkpoint.kind === 'keeper' &&
+      checkpoint.kind !== 'reader' &&
       checkpoint.keeper.keepRelations !== undefined
         ? checkpoint.keeper
         : null;

@@ -33,9 +33,9 @@ export async function readCheckpoint(
   origin: SinkCheckpoint,
   context: CheckpointContext,
 ): Promise<CheckpointPosition> {
-  return origin.kind === 'keeper'
-    ? readKeeper(origin.keeper, context)
-    : askSink(origin.read, context);
+  return origin.kind === 'reader'
+    ? askSink(origin.read, context)
+    : readKeeper(origin.keeper, context);
 }
 
 /** The commit position up to which transactions are skipped; `null` when none is. */
@@ -85,11 +85,13 @@ async function askSink(
   return answer === 0n ? NOTHING : { commitLsn: answer, confirmedLsn: null };
 }
 
-/** Names the failure without its text, which may quote a row or a secret. */
+/** Names the failure without its text, which may quote a row or a secret. What the library itself says passes. */
 export async function available<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof HaltError || error instanceof ConnectionFault)
+      throw error;
     throw new ConnectionFault(
       `the checkpoint is not available (${errorClass(error)})`,
     );

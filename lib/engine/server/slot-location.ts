@@ -128,7 +128,7 @@ async function resumeSlot(
     );
   }
   // What a sink reads by itself lies below the slot as soon as it has confirmed the end of a transaction.
-  const keeps = subject.sink.checkpoint.kind === 'keeper';
+  const keeps = subject.sink.checkpoint.kind !== 'reader';
   return furthest === null || (keeps && begins)
     ? adopt(subject.sink, confirmedFlush)
     : { confirmedFlush, position: current };
@@ -169,7 +169,7 @@ async function adopt(
   { checkpoint }: ConsultedSink,
   boundary: Lsn,
 ): Promise<LocatedSlot> {
-  if (checkpoint.kind === 'keeper')
+  if (checkpoint.kind !== 'reader')
     await available(checkpoint.keeper.confirm(boundary));
   return {
     confirmedFlush: boundary,

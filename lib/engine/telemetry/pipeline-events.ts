@@ -1,3 +1,4 @@
+import type { BatchReason } from '../model/batch-reason.js';
 import { errorClass } from '../model/error-class.js';
 import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
@@ -21,7 +22,10 @@ export interface PipelineEvents {
     readonly attempt: number;
     readonly delayMilliseconds: number;
   };
-  /** A transaction is durable in the sink. */
+  /**
+   * The sink has applied a transaction. It is durable then, unless the library keeps the checkpoint of several at a time: those are when
+   * `batch` is told.
+   */
   delivered: {
     readonly commitLsn: Lsn;
     /** How many it had. */
@@ -29,6 +33,34 @@ export interface PipelineEvents {
     /** From the call of the handler until its promise resolved. */
     readonly durationMilliseconds: number;
   };
+  /** A batch is durable: the sink has applied it, or the library has stored the checkpoint behind it. */
+  batch: {
+    /** How many it had. */
+    readonly transactions: number;
+    /** Of the last of them. */
+    readonly commitLsn: Lsn;
+    /** What closed it. */
+    readonly reason: BatchReason;
+    /** From the call of the handler, or of the store, until it was durable. */
+    readonly durationMilliseconds: number;
+  };
+  /** The sink has taken a message that belongs to no transaction. */
+  message: {
+    readonly lsn: Lsn;
+    /** Of its content. */
+    readonly bytes: number;
+  };
+  /** The sink refused, or the checkpoint could not be read or written by the library; it is tried again. */
+  retry: {
+    readonly of: 'sink' | 'checkpoint';
+    readonly reason: string;
+    /** Failed attempts in a row. */
+    readonly attempt: number;
+    readonly maxRetries: number;
+    readonly delayMilliseconds: number;
+  };
+  /** A transaction was passed over, as `skipTransaction()` was told to. */
+  skipped: { readonly commitLsn: Lsn };
   /**
    * The pipeline goes on with another shape of a table: a column was added, or the sink accepted a destructive change. It is told when the
    * change is read, before the transaction that carries it is delivered; again after a restart that comes in between.
@@ -56,6 +88,10 @@ export class EventHub {
     halt: new Set(),
     reconnect: new Set(),
     delivered: new Set(),
+    batch: new Set(),
+    message: new Set(),
+    retry: new Set(),
+    skipped: new Set(),
     schemaChange: new Set(),
     warning: new Set(),
   };

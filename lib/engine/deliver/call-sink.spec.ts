@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HaltError } from '../model/halt.js';
 import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
-import { deliverTransaction } from './deliver-transaction.js';
-import type { Sink } from './sink.js';
+import { callSink } from './call-sink.js';
 
 const SECRET = 'planted-secret';
 
@@ -30,14 +29,16 @@ async function deliver(
   around: AroundDelivery | null = null,
 ): Promise<{ halt: HaltError['halt'] | null; faults: string[] }> {
   const faults: string[] = [];
-  const sink: Sink = {
-    name: 'OrderSink',
-    checkpoint: { kind: 'reader', read: async () => null },
-    transaction: handler,
-  };
   try {
-    await deliverTransaction(sink, transaction, around, (errorClass) =>
-      faults.push(errorClass),
+    await callSink(
+      {
+        delivery: { kind: 'transaction', transaction },
+        what: 'a handler of OrderSink',
+        lsn: transaction.commitLsn,
+        call: () => handler(transaction),
+      },
+      around,
+      (errorClass) => faults.push(errorClass),
     );
     return { halt: null, faults };
   } catch (error) {
@@ -51,7 +52,7 @@ const fail = async (): Promise<void> => {
   throw new DatabaseError(SECRET);
 };
 
-describe('deliverTransaction', () => {
+describe('callSink', () => {
   it('resolves when the handler does, whatever the value', async () => {
     expect(await deliver(async () => false)).toEqual({
       halt: null,
@@ -120,14 +121,14 @@ describe('the option around', () => {
     const order: string[] = [];
     const { halt } = await deliver(
       async () => void order.push('handler'),
-      async (tx, next) => {
-        order.push(`before ${tx.commitLsn}`);
+      async ({ kind }, next) => {
+        order.push(`before ${kind}`);
         await next();
         order.push('after');
       },
     );
     expect(halt).toBeNull();
-    expect(order).toEqual(['before 10', 'handler', 'after']);
+    expect(order).toEqual(['before transaction', 'handler', 'after']);
   });
 
   it('cannot turn a failed write into a confirmed one', async () => {

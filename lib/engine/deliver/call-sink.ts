@@ -1,17 +1,27 @@
 import { isPromiseLike } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
+import type { Delivery } from '../model/delivery.js';
 import { HaltError } from '../model/halt.js';
-import type { Transaction } from '../model/transaction.js';
+import type { Lsn } from '../model/lsn.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
-import type { Sink } from './sink.js';
 
 /** Tells what was found here from whatever a handler throws. */
 class NoPromiseError extends Error {
   override readonly name = 'NoPromiseError';
 }
 
+/** One call of a method of the sink. */
+export interface SinkCall {
+  readonly delivery: Delivery;
+  /** How messages name the method. */
+  readonly what: string;
+  /** Position for a halt; absent where no single transaction or message is to blame. */
+  readonly lsn?: Lsn;
+  call(): unknown;
+}
+
 /**
- * Hands one transaction to the sink and resolves when its work is durable.
+ * Calls the sink and resolves when its work is durable.
  *
  * The outcome is the handler's own: whatever `around` does with the promise of `next` cannot turn a failed write into a
  * confirmed one, nor a durable one into a failure.
@@ -19,26 +29,24 @@ class NoPromiseError extends Error {
  * @param onAroundFault - told the class of an error that `around` threw although the handler succeeded
  * @throws {@link HaltError} `sink_failed` and its kin
  */
-export function deliverTransaction(
-  sink: Sink,
-  transaction: Transaction,
+export function callSink(
+  call: SinkCall,
   around: AroundDelivery | null,
   onAroundFault: (errorClass: string) => void,
 ): Promise<void> {
   return around === null
-    ? callHandler(sink, transaction)
-    : deliverAround(sink, transaction, around, onAroundFault);
+    ? callHandler(call)
+    : callAround(call, around, onAroundFault);
 }
 
-async function deliverAround(
-  sink: Sink,
-  transaction: Transaction,
+async function callAround(
+  call: SinkCall,
   around: AroundDelivery,
   onAroundFault: (errorClass: string) => void,
 ): Promise<void> {
-  const handler = new OnceCalled(() => callHandler(sink, transaction));
+  const handler = new OnceCalled(() => callHandler(call));
   const fault = await failureOf(async () =>
-    around(transaction, () => handler.call()),
+    around(call.delivery, () => handler.call()),
   );
   const outcome = handler.close();
   if (outcome === null) {
@@ -47,7 +55,7 @@ async function deliverAround(
         fault === null
           ? 'around did not call next()'
           : `around failed with ${errorClass(fault.error)}`,
-      lsn: transaction.commitLsn,
+      ...positionOf(call),
       sinkError: fault?.error,
     });
   }
@@ -87,26 +95,26 @@ async function failureOf(
   }
 }
 
-async function callHandler(
-  sink: Sink,
-  transaction: Transaction,
-): Promise<void> {
-  const lsn = transaction.commitLsn;
+async function callHandler(call: SinkCall): Promise<void> {
   try {
-    const result = sink.transaction(transaction);
+    const result = call.call();
     if (!isPromiseLike(result)) throw new NoPromiseError();
     await result;
   } catch (error) {
     if (error instanceof NoPromiseError) {
       throw new HaltError('sink_failed/no_promise', {
-        detail: `a handler of ${sink.name} returned no promise`,
-        lsn,
+        detail: `${call.what} returned no promise`,
+        ...positionOf(call),
       });
     }
     throw new HaltError('sink_failed', {
-      detail: `a handler of ${sink.name} failed with ${errorClass(error)}`,
-      lsn,
+      detail: `${call.what} failed with ${errorClass(error)}`,
+      ...positionOf(call),
       sinkError: error,
     });
   }
+}
+
+function positionOf({ lsn }: SinkCall): { readonly lsn?: Lsn } {
+  return lsn === undefined ? {} : { lsn };
 }
