@@ -6,6 +6,7 @@ import type {
 } from '../engine/model/checkpoint.js';
 import type { Transaction } from '../engine/model/transaction.js';
 import type { Pipeline } from '../engine/pipeline.js';
+import { createMessageHandler } from './message-handlers.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 import {
   checkpointMembers,
@@ -57,6 +58,7 @@ export function createSink(
     checkpointMembers(sinkClass),
     'a property that holds a CheckpointTable, or on a method that reads the position applied last',
   );
+  const message = createMessageHandler(sinkClass, instance, pipeline);
   const kind = sinkKind(sinkClass);
   const sessionIdentity = hook('sessionIdentity', sinkClass, instance);
   const slotOrigin = hook('slotOrigin', sinkClass, instance);
@@ -71,6 +73,7 @@ export function createSink(
     kind,
     checkpoint: createCheckpoint(name, instance, checkpoint.property, pipeline),
     transaction: (transaction) => apply.call(instance, transaction),
+    ...(message && { message }),
     ...(sessionIdentity && { sessionIdentity }),
     ...(slotOrigin && { slotOrigin }),
     ...(schemaChange && { schemaChange }),

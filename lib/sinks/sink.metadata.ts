@@ -6,6 +6,7 @@ import { SinkDefinitionError } from './sink-definition.error.js';
 const SINK = Symbol.for('nestjs-replicant:sink');
 const CHECKPOINT = Symbol.for('nestjs-replicant:checkpoint');
 const TRANSACTION = Symbol.for('nestjs-replicant:on-transaction');
+const MESSAGE = Symbol.for('nestjs-replicant:on-message');
 const KIND = Symbol.for('nestjs-replicant:sink-kind');
 const HOOKS = {
   sessionIdentity: {
@@ -30,6 +31,8 @@ export interface SinkMember {
   readonly property: string | symbol;
   /** Name of the pipeline whose types the decorator was given. */
   readonly pipeline?: string;
+  /** Prefix of the messages that it takes; all without one. */
+  readonly prefix?: string;
 }
 
 /** Marks a class as the sink of a pipeline; subclasses inherit it. */
@@ -65,6 +68,24 @@ export function markTransactionHandler(
   mark(TRANSACTION, '@OnTransaction', prototype, member);
 }
 
+export function markMessageHandler(
+  prototype: object,
+  member: SinkMember,
+): void {
+  const { property } = member;
+  // Of two on the same method one would be forgotten, and its messages with it.
+  if (
+    ownMembers(MESSAGE, prototype.constructor).some(
+      (other) => other.property === property,
+    )
+  ) {
+    throw new SinkDefinitionError(
+      `${prototype.constructor.name}.${String(property)} has @OnMessage() twice; write a method for each prefix.`,
+    );
+  }
+  mark(MESSAGE, '@OnMessage', prototype, member);
+}
+
 export function markHook(
   hook: Hook,
   prototype: object,
@@ -95,6 +116,11 @@ export function checkpointMembers(sinkClass: object): readonly SinkMember[] {
 /** Methods that `@OnTransaction` stands on, in the class and its base classes. */
 export function transactionHandlers(sinkClass: object): readonly SinkMember[] {
   return members(TRANSACTION, sinkClass);
+}
+
+/** Methods that `@OnMessage` stands on, in the class and its base classes. */
+export function messageHandlers(sinkClass: object): readonly SinkMember[] {
+  return members(MESSAGE, sinkClass);
 }
 
 // The member's name is kept on its class, not on the function: a method that overrides the decorated one stays the handler.

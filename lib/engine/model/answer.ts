@@ -16,8 +16,23 @@ export async function answerOf(ask: () => unknown): Promise<Answer> {
   }
 }
 
+/** A method of the user returned no promise, so nothing tells when its work is durable. */
+export class NoPromiseError extends Error {
+  override readonly name = 'NoPromiseError';
+}
+
+/**
+ * Hands on what a method of the user returned.
+ *
+ * @throws {@link NoPromiseError} when it cannot be awaited
+ */
+export function promiseOf(result: unknown): PromiseLike<unknown> {
+  if (!isPromiseLike(result)) throw new NoPromiseError();
+  return result;
+}
+
 /** Whether a method written in JavaScript returned something that can be awaited. */
-export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import type { Message, MessageContext } from '../engine/model/message.js';
+import { messageHandlers } from '../sinks/sink.metadata.js';
+import { OnMessage } from './on-message.decorator.js';
+
+const SYMBOL = Symbol('handler');
+
+describe('OnMessage', () => {
+  it('stands on any number of methods, in the order of the class', () => {
+    class Sink {
+      @OnMessage({ prefix: 'outbox' })
+      async outbox(
+        _message: Message,
+        _context: MessageContext,
+      ): Promise<void> {}
+
+      @OnMessage({})
+      protected async every(_message: Message): Promise<number> {
+        return 1;
+      }
+
+      @OnMessage({ prefix: '' })
+      async [SYMBOL](): Promise<void> {}
+
+      @OnMessage()
+      async last(): Promise<void> {}
+    }
+    expect(messageHandlers(Sink)).toEqual([
+      { property: 'outbox', prefix: 'outbox' },
+      { property: 'every' },
+      { property: SYMBOL, prefix: '' },
+      { property: 'last' },
+    ]);
+  });
+
+  it('is rejected at compile time on what returns no promise or takes something else', () => {
+    class Sink {
+      // @ts-expect-error no promise
+      @OnMessage()
+      nothing(_message: Message): void {}
+
+      // @ts-expect-error the content alone
+      @OnMessage()
+      async content(_content: Buffer): Promise<void> {}
+
+      // @ts-expect-error a prefix is text
+      @OnMessage({ prefix: 1 })
+      async number(_message: Message): Promise<void> {}
+
+      // @ts-expect-error not a method
+      @OnMessage()
+      readonly property = 1;
+    }
+    expect(messageHandlers(Sink)).toHaveLength(4);
+  });
+
+  it('is inherited, and of an overridden method decorated anew the last word counts', () => {
+    class Base {
+      @OnMessage({ prefix: 'old' })
+      async one(): Promise<void> {}
+
+      @OnMessage()
+      async two(): Promise<void> {}
+    }
+    class Derived extends Base {
+      @OnMessage({ prefix: 'new' })
+      override async one(): Promise<void> {}
+
+      override async two(): Promise<void> {}
+    }
+    expect(messageHandlers(Derived)).toEqual([
+      { property: 'one', prefix: 'new' },
+      { property: 'two' },
+    ]);
+    expect(messageHandlers(Base)).toEqual([
+      { property: 'one', prefix: 'old' },
+      { property: 'two' },
+    ]);
+  });
+
+  it('is refused twice on one method, of which one would be forgotten', () => {
+    expect(() => {
+      class Sink {
+        @OnMessage({ prefix: 'a' })
+        @OnMessage({ prefix: 'b' })
+        async both(): Promise<void> {}
+      }
+      return Sink;
+    }).toThrow(
+      'Sink.both has @OnMessage() twice; write a method for each prefix.',
+    );
+  });
+
+  it('is refused on a static method', () => {
+    expect(() => {
+      class Sink {
+        @OnMessage()
+        static async take(): Promise<void> {}
+      }
+      return Sink;
+    }).toThrow(
+      'Sink.take is static; @OnMessage() belongs on an instance member.',
+    );
+  });
+});
