@@ -202,12 +202,14 @@ export class SinkCalls {
     transaction?: Transaction,
     arrival: Arrival | null = null,
   ): Promise<void> {
-    const { around, work, insideDelivery, warning } = this.#subject;
+    const { around, work } = this.#subject;
     work.begin(performance.now(), transaction, arrival);
     try {
-      await insideDelivery(() =>
+      await this.#subject.insideDelivery(() =>
         callSink(call, around, (name) =>
-          warning(`the option around threw ${name} after the work was done`),
+          this.#subject.warning(
+            `the option around threw ${name} after the work was done`,
+          ),
         ),
       );
     } finally {
