@@ -150,6 +150,47 @@ describe('a message outside transactions', () => {
   });
 });
 
+it('a message comes behind the open batch, which it closes; one that nobody takes leaves it open', async () => {
+  const order: unknown[] = [];
+  const batches: unknown[] = [];
+  const databases = await sourceAndTarget(suite);
+  const { source, target } = databases;
+  const { pipeline, checkpoints } = capture(source, {
+    target,
+    messages: true,
+    batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
+    sink: {
+      async batch(transactions) {
+        order.push(inserted(transactions, 'id'));
+        for (const transaction of transactions) {
+          await checkpoints.advance(
+            (sql, values) => target.query(sql, [...values]),
+            transaction,
+          );
+        }
+      },
+      message: {
+        takes: (prefix) => prefix === 'mine',
+        handle: async ({ content }) => void order.push(content.toString()),
+      },
+    },
+  });
+  pipeline.on('batch', ({ reason }) => batches.push(reason));
+  pipeline.start();
+  await pipeline.whenStreaming();
+  for (const id of [1, 2])
+    await source.query('insert into t values ($1)', [id]);
+  await pipeline.caughtUp(await emit(source, 'mine', 'a'));
+  await source.query('insert into t values (3)');
+  await emit(source, 'other', 'b');
+  await source.query('insert into t values (4)');
+  await emit(source, 'other', 'c');
+  await source.query('insert into t values (5)');
+  await pipeline.caughtUp();
+  expect(order).toEqual([[1, 2], 'a', [3, 4, 5]]);
+  expect(batches).toEqual(['message', 'count']);
+});
+
 describe('the position of a message', () => {
   it('is not confirmed while the sink holds it, whatever is written meanwhile, and passes afterwards', async () => {
     const gate = deferred();
