@@ -4,4 +4,12 @@
  */
 export class ConnectionFault extends Error {
   override readonly name = 'ConnectionFault';
+
+  constructor(
+    message: string,
+    /** Milliseconds after which it is tried again, where the fault has a pace of its own. */
+    readonly retryAfterMs?: number,
+  ) {
+    super(message);
+  }
 }
