@@ -1,12 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
-import { PostgresCheckpointStore } from './checkpoint/checkpoint-store.js';
 import type { AttachedSink, Sink } from './deliver/sink.js';
-import type { CheckpointStore } from './model/checkpoint.js';
+import { SinkRetries } from './deliver/sink-retries.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
-import type { ResolvedCheckpointStoreOptions } from './options/delivery-options.js';
 import type {
   ConnectionOption,
   PipelineOptions,
@@ -17,6 +15,7 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
+import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
 import { liveStatus } from './pipeline/progress.js';
 import { PipelineRecord } from './pipeline/record.js';
@@ -51,8 +50,9 @@ export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
   readonly #connection: ConnectionOption;
-  /** Of the option `checkpointStore`. */
-  readonly #storeConnection: ConnectionOption | null;
+  readonly #applicationName: string;
+  /** `null` when the sink keeps its checkpoint. */
+  readonly #library: LibraryCheckpoint | null;
   readonly #record = new PipelineRecord();
   readonly #waiters = new PipelineWaiters();
   readonly #schema = new PipelineSchema();
@@ -84,7 +84,16 @@ export class Pipeline {
   ) {
     this.options = resolveOptions(options);
     this.#connection = resolveConnection('connection', options.connection);
-    this.#storeConnection = options.checkpointStore?.connection ?? null;
+    this.#applicationName = `nestjs-replicant ${name}`;
+    const { checkpointStore } = this.options;
+    this.#library =
+      options.checkpointStore === undefined || checkpointStore === null
+        ? null
+        : new LibraryCheckpoint(
+            options.checkpointStore.connection,
+            checkpointStore,
+            (event, payload) => this.#record.events.emit(event, payload),
+          );
     const { slotName, health } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
@@ -117,8 +126,8 @@ export class Pipeline {
         `Pipeline "${this.name}" has a sink already.`,
       );
     const { checkpoint } = sink;
-    const { checkpointStore } = this.options;
-    if (checkpointStore === null) {
+    const library = this.#library;
+    if (library === null) {
       if (checkpoint === undefined)
         throw new PipelineStateError(
           `The sink of pipeline "${this.name}" has no checkpoint: give it one, or the pipeline the option checkpointStore.`,
@@ -129,13 +138,10 @@ export class Pipeline {
         throw new PipelineStateError(
           `The sink of pipeline "${this.name}" has a checkpoint of its own, and the option checkpointStore gives it another: remove one of them.`,
         );
-      this.#sink = (signal) => ({
-        ...sink,
-        checkpoint: {
-          kind: 'store',
-          keeper: this.#openStore(checkpointStore, signal),
-        },
-      });
+      this.#sink = (signal) => {
+        const keeper = library.open(this.#applicationName, signal);
+        return { ...sink, checkpoint: { kind: 'store', keeper } };
+      };
     }
   }
 
@@ -177,9 +183,11 @@ export class Pipeline {
         ),
         schema: this.#schema,
         work: this.#work,
+        retries: new SinkRetries(this.options.sinkRetry),
         insideDelivery: (work) => this.#handlers.run(work),
         delivered: ({ commitLsn }, changes, ms) =>
           record.delivered(commitLsn, changes, ms),
+        tell: (event, payload) => record.events.emit(event, payload),
         schemaChange: (change, commitLsn) =>
           record.schemaChange(change, commitLsn),
         moved: () => this.#moved(),
@@ -325,32 +333,10 @@ export class Pipeline {
     return this;
   }
 
-  #openStore(
-    options: ResolvedCheckpointStoreOptions,
-    signal: AbortSignal,
-  ): CheckpointStore {
-    const { maxRetries, retryBackoffMs } = options;
-    return new PostgresCheckpointStore({
-      target: this.#target(signal, this.#storeConnection ?? this.#connection),
-      options,
-      retrying: (reason, attempt) =>
-        this.#record.retrying({
-          of: 'checkpoint',
-          reason,
-          attempt,
-          maxRetries,
-          delayMilliseconds: retryBackoffMs,
-        }),
-    });
-  }
-
-  #target(
-    signal: AbortSignal,
-    connection: ConnectionOption = this.#connection,
-  ): SessionTarget {
+  #target(signal: AbortSignal): SessionTarget {
     return {
-      connection,
-      applicationName: `nestjs-replicant ${this.name}`,
+      connection: this.#connection,
+      applicationName: this.#applicationName,
       signal,
     };
   }

@@ -65,13 +65,16 @@ export class PostgresCheckpointStore implements CheckpointStore {
   }
 
   /**
+   * Read again without {@link identify}, the row must be as this instance knows it.
+   *
    * @throws {HaltError} `checkpoint_store/schema`, `checkpoint_store/refused`, `checkpoint_store/unavailable`
-   * @throws {ConnectionFault} when it fails and may be tried again, with the delay
+   * @throws {ConnectionFault} when it fails and may be tried again, with the delay; and when another process has written the row
    */
   async load(): Promise<StoredCheckpoint | null> {
     const { slotName } = this.#connected();
-    this.#advancedTo = null;
     const stored = await this.#reading((store) => readRow(store, slotName));
+    if (this.#row !== undefined && !isSame(this.#row, stored)) throw fenced();
+    this.#advancedTo = null;
     this.#row = stored;
     return stored;
   }
@@ -174,9 +177,7 @@ export class PostgresCheckpointStore implements CheckpointStore {
         await this.#pause();
       }
     }
-    throw new ConnectionFault(
-      'another process has written the checkpoint of this slot',
-    );
+    throw fenced();
   }
 
   async #put(
@@ -202,9 +203,7 @@ export class PostgresCheckpointStore implements CheckpointStore {
     );
     if (textIn(written, 'server') !== null) return 'stored';
     // The answer of an attempt before may have been lost.
-    const found = storedCheckpoint(
-      await fetchRow(query, statements.load, [slotName]),
-    );
+    const found = await readRow({ query, statements }, slotName);
     return found?.systemIdentifier === systemIdentifier && isSame(found, next)
       ? 'stored'
       : 'fenced';
@@ -259,15 +258,26 @@ export class PostgresCheckpointStore implements CheckpointStore {
 }
 
 async function readRow(
-  { query, statements }: OpenedStore,
+  { query, statements }: Pick<OpenedStore, 'query' | 'statements'>,
   slotName: string,
 ): Promise<StoredCheckpoint | null> {
   return storedCheckpoint(await fetchRow(query, statements.load, [slotName]));
 }
 
-function isSame(one: StoredPositions, other: StoredPositions): boolean {
+function isSame(
+  one: StoredPositions | null,
+  other: StoredPositions | null,
+): boolean {
   return (
-    one.commitLsn === other.commitLsn && one.confirmedLsn === other.confirmedLsn
+    (one === null) === (other === null) &&
+    one?.commitLsn === other?.commitLsn &&
+    one?.confirmedLsn === other?.confirmedLsn
+  );
+}
+
+function fenced(): ConnectionFault {
+  return new ConnectionFault(
+    'another process has written the checkpoint of this slot',
   );
 }
 

@@ -2,7 +2,7 @@ import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
 import { PipelineProgress } from './progress.js';
-import { EventHub, type PipelineEvents } from '../telemetry/pipeline-events.js';
+import { EventHub } from '../telemetry/pipeline-events.js';
 import type { PipelineState } from '../telemetry/pipeline-state.js';
 import {
   describeWait,
@@ -92,10 +92,6 @@ export class PipelineRecord {
       changes,
       durationMilliseconds: ms,
     });
-  }
-
-  retrying(event: PipelineEvents['retry']): void {
-    this.events.emit('retry', event);
   }
 
   schemaChange(change: SchemaChange, commitLsn: Lsn): void {
