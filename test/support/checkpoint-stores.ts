@@ -69,16 +69,19 @@ export async function connectedStore(
   return opened;
 }
 
-/** Every write of a position fails from now on, and none that is stored (a fault without a hook in the code). */
-export async function refuseWrites(database: TestDatabase): Promise<void> {
+/** No commit beyond what is stored can be written from now on (a fault without a hook in the code). */
+export async function refuseCommits(database: TestDatabase): Promise<void> {
+  const [row] = await database.query<{ lsn: string | null }>(
+    'SELECT max(commit_lsn) AS lsn FROM replicant_checkpoints',
+  );
+  const allowed = row?.lsn ?? '0/0';
   await database.query(
-    `ALTER TABLE replicant_checkpoints ADD CONSTRAINT refused
-       CHECK (commit_lsn IS NULL AND confirmed_lsn IS NULL) NOT VALID`,
+    `ALTER TABLE replicant_checkpoints ADD CONSTRAINT refused CHECK (commit_lsn <= '${allowed}') NOT VALID`,
   );
 }
 
-/** Ends {@link refuseWrites}. */
-export async function allowWrites(database: TestDatabase): Promise<void> {
+/** Ends {@link refuseCommits}. */
+export async function allowCommits(database: TestDatabase): Promise<void> {
   await database.query(
     'ALTER TABLE replicant_checkpoints DROP CONSTRAINT refused',
   );
