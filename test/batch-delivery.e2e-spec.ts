@@ -3,8 +3,12 @@ import type { PipelineEvents } from '../lib/engine/telemetry/pipeline-events.js'
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import { range } from './support/copy.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
-import { lifeline } from './support/killed-client.js';
-import { currentLsn, readSlot } from './support/logical-slot.js';
+import {
+  currentLsn,
+  readSlot,
+  terminateBackend,
+  walsenderPid,
+} from './support/logical-slot.js';
 import { insertEach, recorded, recording } from './support/recording.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -218,11 +222,9 @@ it('a halt at a batch of one names its transaction', async () => {
 
 it('a lost connection discards the open batch, which comes again', async () => {
   const { source, target } = await sourceAndTarget(suite);
-  const line = await lifeline(source);
   const { pipeline, committed } = await recording(source, {
     target,
     batchDelivery: of(4),
-    connection: line.connection,
   });
   pipeline.start();
   await pipeline.whenStreaming();
@@ -230,9 +232,11 @@ it('a lost connection discards the open batch, which comes again', async () => {
   await waitFor(() => pipeline.status().inflightBytes > 3 * 512);
   const lost = deferred();
   pipeline.on('reconnect', () => lost.resolve());
-  line.proxy.cut();
+  await terminateBackend(
+    source,
+    await walsenderPid(source, `slot_${source.name}`),
+  );
   await lost.promise;
-  line.proxy.restore();
   await insertEach(source, [4]);
   await pipeline.caughtUp();
   expect(committed).toEqual([[1, 2, 3, 4]]);
