@@ -1,5 +1,5 @@
 import type { CheckpointReader } from '../engine/model/checkpoint.js';
-import { markCheckpoint } from '../sinks/sink.metadata.js';
+import { markMember } from '../sinks/sink.metadata.js';
 
 /**
  * Says where a sink keeps its position. It stands on one of
@@ -16,6 +16,6 @@ export function Checkpoint(): <F extends CheckpointReader>(
   descriptor?: TypedPropertyDescriptor<F>,
 ) => void {
   return (prototype, property) => {
-    markCheckpoint(prototype, { property });
+    markMember('checkpoint', prototype, { property });
   };
 }
