@@ -9,6 +9,8 @@ import { markMember } from '../sinks/sink.metadata.js';
  *   when there is none. A slot that somebody moved cannot be told apart then: nothing is stored beside that position.
  *
  * A read that rejects is repeated like a lost connection; the pipeline never starts from the beginning instead.
+ *
+ * Every sink needs one, unless the library keeps its position (option `checkpointStore`): then it is refused.
  */
 export function Checkpoint(): <F extends CheckpointReader>(
   prototype: object,

@@ -8,14 +8,15 @@ import {
 } from './handler-decorator.js';
 
 /**
- * Makes a method the handler of several committed transactions at a time: `(transactions) => Promise<void>`, at least one, in commit
- * order. The option `batchDelivery` says how many, and needs it; it replaces {@link OnTransaction} there, and is refused elsewhere.
+ * Makes a method the handler of committed transactions, several at a time: `(transactions) => Promise<void>`. There is at least one, and they are in
+ * commit order. The option `batchDelivery` says how many, and needs this method in place of {@link OnTransaction}; without the
+ * option it is refused.
  *
- * The method applies all of them **and** moves the checkpoint to the last one in one database transaction: a promise that resolves
- * promises that all are durable. One that rejects halts the pipeline, and nothing of the batch is confirmed; without a promise it does not
- * compile, and halts with `sink_failed/no_promise` at run time.
+ * A promise that resolves promises that all of them are durable, together with the checkpoint: write them and
+ * `CheckpointTable.advance(query, transactions)`, which says which are new, in one database transaction. A promise that rejects halts
+ * the pipeline, and nothing of the batch is confirmed. A method that returns no promise does not compile, and halts with `sink_failed/no_promise` at run time.
  *
- * A transaction that is read while it arrives, because it is too large to be held, comes alone.
+ * A transaction that is too large to be held comes alone, and is read while it arrives.
  *
  * @param pipeline - handle of the sink's pipeline; the method must then take transactions of its tables
  */

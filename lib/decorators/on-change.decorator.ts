@@ -38,15 +38,17 @@ type WithoutValues<C> = C extends unknown
 
 /**
  * Makes a method a handler of the changes of one table: `(change, context) => Promise<void>`. It is for side effects, on a sink whose
- * checkpoint the library keeps (option `checkpointStore`) and which has no method with {@link OnTransaction}.
+ * checkpoint the library keeps (option `checkpointStore`), and refused elsewhere and beside {@link OnTransaction}.
  *
- * It takes all four operations, TRUNCATE too, unless `on` names fewer. The decorator may be repeated for further tables, and several methods may take the same table. Each change is given, in
- * the order of the transaction, to the methods that take it, in the order of the class; each is awaited before the next is called.
- * Changes that no method takes are passed over; so a table that no publication carries, or a name with a typing error, is never heard of.
+ * Without `on` it takes all four operations, TRUNCATE too. The decorator may be repeated for further tables, and several methods may take
+ * the same one. Each change is given, in the order of the transaction, to the methods that take it, in the order of the class; each
+ * promise is awaited before the next call. What no method takes is passed over. So nothing is ever heard of a table that
+ * no publication carries, or whose name is misspelt.
  *
- * The transaction is durable when the last promise has resolved. One that rejects halts the pipeline and nothing is confirmed. Then, and after a crash, the **whole** transaction comes
- * again, its first changes too: `context.transaction.commitLsn` and `change.ordinal` together tell one change from all others, and stay the same. A
- * method that returns no promise does not compile, and halts with `sink_failed/no_promise` at run time.
+ * The transaction is durable when the last promise has resolved. When one rejects the pipeline halts and confirms nothing. Then, with
+ * `sinkRetry`, and after a crash the **whole** transaction comes again, with the changes that were handled already:
+ * `context.transaction.commitLsn` and `change.ordinal` together tell a change from all others, and stay the same. A method that returns no
+ * promise does not compile, and halts with `sink_failed/no_promise` at run time.
  *
  * @param table - as `change.relation` has it: `schema.table`, without quotes
  * @param pipeline - handle of the sink's pipeline; the table is then one of its tables, and the method must take its changes

@@ -14,6 +14,9 @@ import {
  * is ignored. A promise that rejects halts the pipeline. A handler that returns no promise does not compile, and halts
  * with `sink_failed/no_promise` at run time: otherwise a forgotten `await` would confirm data that was never written.
  *
+ * It is needed unless the option `batchDelivery` is given, which needs {@link OnBatch} instead, or {@link OnChange} takes its place; one of them
+ * beside it is refused.
+ *
  * A method of a subclass that overrides the decorated one is the handler in its place.
  *
  * @param pipeline - handle of the sink's pipeline; the method must then take a transaction of its tables
