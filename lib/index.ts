@@ -4,6 +4,10 @@ export {
   OnChange,
   type OnChangeOptions,
 } from './decorators/on-change.decorator.js';
+export {
+  OnMessage,
+  type OnMessageOptions,
+} from './decorators/on-message.decorator.js';
 export { OnSchemaChange } from './decorators/on-schema-change.decorator.js';
 export { OnSessionIdentity } from './decorators/on-session-identity.decorator.js';
 export { OnSlotOrigin } from './decorators/on-slot-origin.decorator.js';
@@ -35,7 +39,7 @@ export { ConnectionFault } from './engine/model/connection-fault.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
-export type { Message } from './engine/model/message.js';
+export type { Message, MessageContext } from './engine/model/message.js';
 export type {
   Column,
   Relation,

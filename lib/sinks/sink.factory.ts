@@ -1,5 +1,6 @@
 import type { AttachedSink } from '../engine/deliver/sink.js';
 import type { Pipeline } from '../engine/pipeline.js';
+import { createMessageHandler } from './message-handlers.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 import { createCheckpoint } from './sink.checkpoint.js';
 import { createHandlers } from './sink.handlers.js';
@@ -21,6 +22,7 @@ export function createSink(
   const subject: SinkSubject = { sinkClass, instance, pipeline: pipeline.name };
   const handlers = createHandlers(subject, pipeline.options);
   const checkpoint = createCheckpoint(subject, pipeline);
+  const message = createMessageHandler(subject, pipeline.options);
   const kind = sinkKind(sinkClass);
   const sessionIdentity = onlyMethod('sessionIdentity', subject);
   const slotOrigin = onlyMethod('slotOrigin', subject);
@@ -35,6 +37,7 @@ export function createSink(
     kind,
     ...handlers,
     ...(checkpoint && { checkpoint }),
+    ...(message && { message }),
     ...(sessionIdentity && { sessionIdentity }),
     ...(slotOrigin && { slotOrigin }),
     ...(schemaChange && { schemaChange }),

@@ -22,6 +22,10 @@ const MEMBERS = {
     key: Symbol.for('nestjs-replicant:on-change'),
     decorator: '@OnChange()',
   },
+  message: {
+    key: Symbol.for('nestjs-replicant:on-message'),
+    decorator: '@OnMessage()',
+  },
   sessionIdentity: {
     key: Symbol.for('nestjs-replicant:on-session-identity'),
     decorator: '@OnSessionIdentity()',

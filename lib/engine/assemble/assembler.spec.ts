@@ -80,6 +80,7 @@ function assembler(
     skipThrough?: Lsn;
     maxTransactionBytes?: number;
     maxMessageBytes?: number;
+    messages?: boolean;
   } = {},
 ): Assembler {
   return new Assembler({
@@ -87,6 +88,7 @@ function assembler(
     slotName: 'orders_slot',
     maxTransactionBytes: options.maxTransactionBytes ?? 1000,
     maxMessageBytes: options.maxMessageBytes ?? 1000,
+    messages: options.messages ?? true,
     skipThrough: options.skipThrough ?? null,
     schema: new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
@@ -214,6 +216,38 @@ describe('grouping', () => {
         },
       },
       { transaction: { changes: [], messages: [{ ordinal: 0 }] } },
+    ]);
+  });
+
+  it('gives a message outside transactions at once, and counts it nowhere', () => {
+    const all = feed(
+      assembler({ skipThrough: 100n }),
+      message(false),
+      begin(101n),
+      message(true),
+      commit(101n, 102n),
+      message(false),
+    );
+    const alone = {
+      kind: 'message',
+      message: {
+        transactional: false,
+        lsn: 4n,
+        prefix: 'p',
+        content: Buffer.from('hi'),
+        ordinal: null,
+      },
+      bytes: 10,
+    };
+    expect(all).toEqual([
+      alone,
+      expect.objectContaining({
+        kind: 'transaction',
+        transaction: expect.objectContaining({
+          messages: [expect.objectContaining({ ordinal: 0 })],
+        }),
+      }),
+      alone,
     ]);
   });
 
@@ -407,6 +441,11 @@ describe('an impossible order', () => {
     ['delete before begin', [remove], undefined],
     ['truncate before begin', [truncate], undefined],
     ['message before begin', [message(true)], undefined],
+    [
+      'a message outside transactions before commit',
+      [begin(1n), message(false)],
+      1n,
+    ],
     ['commit before begin', [commit(1n, 2n)], undefined],
     ['insert before begin', [begin(1n), commit(1n, 2n), insert(1)], undefined],
     ['begin before commit', [begin(1n), begin(2n)], 1n],
@@ -442,11 +481,11 @@ describe('an impossible order', () => {
     ).toMatchObject({ code: 'protocol_violation' });
   });
 
-  it.each([
-    ['outside a transaction', []],
-    ['inside one', [begin(1n)]],
-  ])('refuses a non-transactional message %s', (_, before) => {
-    expect(lastOf(assembler(), ...before, message(false))).toMatchObject({
+  it.each<[string, ReplicationMessage[]]>([
+    ['outside a transaction', [message(false)]],
+    ['of a transaction', [begin(1n), message(true)]],
+  ])('refuses a message %s that was not asked for', (_, messages) => {
+    expect(lastOf(assembler({ messages: false }), ...messages)).toMatchObject({
       kind: 'fault',
       code: 'unsupported_message',
       detail: 'a message that was not asked for',

@@ -1,14 +1,17 @@
 import type {
   BeginMessage,
   CommitMessage,
+  LogicalMessage,
   ReplicationMessage,
 } from '../model/replication-message.js';
 import type { Relation } from '../model/relation.js';
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { Message } from '../model/message.js';
 import type { Transaction } from '../model/transaction.js';
 import type { Arrival } from './arrival.js';
+import { AssembledMessage } from './assembled-message.js';
 import { AssembledTransaction } from './assembled-transaction.js';
 import {
   type ChangeMessage,
@@ -24,6 +27,8 @@ export interface AssemblerOptions {
   readonly maxTransactionBytes: number;
   /** Payload bytes that the messages of one transaction hold at most: they are not read while they arrive. */
   readonly maxMessageBytes: number;
+  /** Whether the server was asked for messages. */
+  readonly messages: boolean;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
   /** Compares the tables that are announced with those that are known. */
@@ -43,7 +48,7 @@ export interface AssemblyFault {
   readonly lsn?: Lsn;
 }
 
-/** What a message gives: most give something at the end of a transaction only. */
+/** What one message of the plugin gives: most give something at the end of a transaction only. */
 export type Assembled =
   /** A transaction too large to be held: it is read while it arrives. */
   | {
@@ -65,6 +70,13 @@ export type Assembled =
       readonly end: Lsn;
       /** New shapes of tables in it. */
       readonly shapes: readonly Relation[];
+    }
+  /** A logical message outside transactions. No watermark covers it: it has no commit. */
+  | {
+      readonly kind: 'message';
+      readonly message: Message;
+      /** Payload bytes. */
+      readonly bytes: number;
     }
   /** The sink has to be asked before the open transaction can be read: nothing of it is held any more, and nothing may follow. */
   | { readonly kind: 'schema-change'; readonly fault: SchemaChangeFault }
@@ -126,12 +138,7 @@ export class Assembler {
       case 'commit':
         return this.#commit(message);
       case 'message':
-        return message.transactional
-          ? this.#add(message, bytes)
-          : this.#fail(
-              'unsupported_message',
-              'a message that was not asked for',
-            );
+        return this.#takeMessage(message, bytes);
       default:
         return this.#add(message, bytes);
     }
@@ -160,6 +167,24 @@ export class Assembler {
       content: skipped ? null : new OpenTransaction(message),
     };
     return null;
+  }
+
+  #takeMessage(message: LogicalMessage, bytes: number): Assembled | null {
+    if (!this.#options.messages) {
+      return this.#fail(
+        'unsupported_message',
+        'a message that was not asked for',
+      );
+    }
+    if (message.transactional) return this.#add(message, bytes);
+    // The server reads it out of the WAL when no transaction is being sent: each is sent whole, when its commit is read.
+    if (this.#current !== null)
+      return this.#violation('a message outside transactions before commit');
+    return {
+      kind: 'message',
+      message: new AssembledMessage(message, null),
+      bytes,
+    };
   }
 
   #add(message: ContentMessage, bytes: number): Assembled | null {
