@@ -1,13 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink, Sink } from './deliver/sink.js';
-import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
-import type {
-  ConnectionOption,
-  PipelineOptions,
-} from './options/pipeline-options.js';
+import type { PipelineOptions } from './options/pipeline-options.js';
 import {
   resolveConnection,
   resolveOptions,
@@ -18,17 +14,16 @@ import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
 import { liveStatus } from './pipeline/progress.js';
 import { PipelineRecord } from './pipeline/record.js';
 import { PipelineSchema } from './pipeline/schema.js';
+import { skipRefusal } from './pipeline/skip-refusal.js';
+import { Skipping } from './pipeline/skipping.js';
 import { SlotWatch } from './pipeline/slot-watch.js';
+import { SourceAccess } from './pipeline/source-access.js';
+import { PipelineStateError } from './pipeline/state-error.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
 import { Advice } from './server/advice.js';
-import {
-  type CommandSession,
-  type SessionTarget,
-  withSqlSession,
-} from './server/session.js';
-import { judgeError } from './server/error-classes.js';
-import { dropSlot } from './server/slot.js';
+import { withSqlSession } from './server/session.js';
+import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
 import type {
@@ -38,16 +33,11 @@ import type {
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
 
-/** A pipeline was asked for something that its state does not allow. */
-export class PipelineStateError extends Error {
-  override readonly name = 'PipelineStateError';
-}
-
 /** Captures one slot into one sink. Injected with `@InjectPipeline()`. */
 export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
-  readonly #connection: ConnectionOption;
+  readonly #source: SourceAccess;
   readonly #record = new PipelineRecord();
   readonly #waiters = new PipelineWaiters();
   readonly #schema = new PipelineSchema();
@@ -58,6 +48,8 @@ export class Pipeline {
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: Sink | null = null;
   #loop: PipelineLoop | null = null;
+  /** What this start was told to pass over. */
+  #skipping: Skipping | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
   #startAgain = false;
@@ -75,12 +67,15 @@ export class Pipeline {
     options: PipelineOptions,
   ) {
     this.options = resolveOptions(options);
-    this.#connection = resolveConnection('connection', options.connection);
+    this.#source = new SourceAccess(
+      resolveConnection('connection', options.connection),
+      name,
+    );
     const { slotName, health } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
-        withSqlSession(this.#target(signal), (session) =>
+        withSqlSession(this.#source.target(signal), (session) =>
           readSlotSample(session, slotName),
         ),
     });
@@ -121,17 +116,48 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when no sink is attached
    */
   start(): void {
-    if (this.#sink === null) {
-      throw new PipelineStateError(
-        `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
-      );
-    }
+    const sink = this.#attached();
     if (this.#stopping !== null) {
       this.#startAgain = true;
       return;
     }
     if (this.#loop !== null) return;
+    this.#begin(sink, null);
+  }
+
+  /**
+   * Starts a halted pipeline again and passes over the one transaction at which its sink failed: its changes are lost to the
+   * sink, everything before and behind it is delivered. Resolves when its end is stored with the checkpoint and confirmed to
+   * the server, so that it never comes again. The order holds for this start alone. A message outside transactions at which
+   * the sink failed is passed over in the same way.
+   *
+   * @param lsn - exactly {@link Halt.lsn} of {@link Pipeline.halt}
+   * @throws {@link PipelineStateError} unless the pipeline has halted with `sink_failed`, or a code below it, at this position;
+   * nothing is touched then. And when the pipeline is stopped before it is done
+   * @throws {@link HaltError} when the pipeline halts before it is done
+   */
+  async skipTransaction(lsn: Lsn): Promise<void> {
+    const { state, halt, name } = this;
+    const stopping = this.#stopping !== null;
+    const refusal = skipRefusal({ state, stopping, halt }, lsn);
+    if (refusal !== null)
+      throw new PipelineStateError(`Pipeline "${name}" ${refusal}`);
+    const of = halt?.delivery === 'message' ? 'message' : 'transaction';
+    const skipping = new Skipping(of, lsn, {
+      confirmedFlush: (signal) =>
+        this.#source.ask(
+          (session) => readConfirmedFlush(session, this.options.slotName),
+          signal,
+        ),
+      skipped: () => this.#record.skipped(lsn),
+    });
+    this.#begin(this.#attached(), skipping);
+    await skipping.done;
+  }
+
+  #begin(sink: Sink, skipping: Skipping | null): void {
     this.#startAgain = false;
+    this.#skipping = skipping;
     this.#wanted = true;
     this.#slotWatch.forget();
     const abort = new AbortController();
@@ -140,12 +166,13 @@ export class Pipeline {
       {
         pipeline: this.name,
         options: this.options,
-        sink: this.#sink,
-        target: this.#target(abort.signal),
+        sink,
+        target: this.#source.target(abort.signal),
         advice: new Advice(this.options.publications, (message) =>
           record.warning(message),
         ),
         schema: this.#schema,
+        skipping,
         work: this.#work,
         insideDelivery: (work) => this.#handlers.run(work),
         delivered: ({ commitLsn }, changes, ms) =>
@@ -184,6 +211,7 @@ export class Pipeline {
     this.#startAgain = false;
     this.#wanted = false;
     this.#slotWatch.cancel();
+    this.#skipping?.stopped(this.#wasStopped());
     const loop = this.#loop;
     if (loop !== null) {
       // The last store of positions must not join a transaction of the caller's context.
@@ -219,7 +247,7 @@ export class Pipeline {
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
-    const wanted = lsn ?? (await this.#ask(readWalEnd));
+    const wanted = lsn ?? (await this.#source.ask(readWalEnd));
     if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
@@ -237,7 +265,9 @@ export class Pipeline {
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
-    await this.#ask((session) => dropSlot(session, this.options.slotName));
+    await this.#source.ask((session) =>
+      dropSlot(session, this.options.slotName),
+    );
     this.#slotWatch.forget();
   }
 
@@ -292,22 +322,17 @@ export class Pipeline {
     return this;
   }
 
-  #target(signal: AbortSignal): SessionTarget {
-    return {
-      connection: this.#connection,
-      applicationName: `nestjs-replicant ${this.name}`,
-      signal,
-    };
+  #attached(): Sink {
+    if (this.#sink === null) {
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
+      );
+    }
+    return this.#sink;
   }
 
-  /** Runs work on a short session. Of a failure only its class is told: the server's text may name what is nobody's business. */
-  async #ask<T>(work: (session: CommandSession) => Promise<T>): Promise<T> {
-    try {
-      const target = this.#target(new AbortController().signal);
-      return await withSqlSession(target, work);
-    } catch (error) {
-      throw new ConnectionFault(judgeError(error, 'login').reason);
-    }
+  #wasStopped(): PipelineStateError {
+    return new PipelineStateError(`Pipeline "${this.name}" was stopped.`);
   }
 
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
@@ -340,12 +365,13 @@ export class Pipeline {
       this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.
       if (this.#startAgain) return;
-      this.#waiters.reject(
-        new PipelineStateError(`Pipeline "${this.name}" was stopped.`),
-      );
+      this.#waiters.reject(this.#wasStopped());
     } else {
+      const error = new HaltError(end);
+      // Before anybody is told: who hears it may start the pipeline again, and wait for that.
+      this.#waiters.reject(error);
+      this.#skipping?.halted(error);
       this.#record.halted(end);
-      this.#waiters.reject(new HaltError(end));
     }
   }
 
@@ -357,9 +383,10 @@ export class Pipeline {
   }
 
   #moved(): void {
-    const durable = this.#loop?.connection?.positions.durable;
-    if (durable === undefined) return;
-    this.#work.durable(durable);
-    this.#waiters.noteDurable(durable);
+    const positions = this.#loop?.connection?.positions;
+    if (positions === undefined) return;
+    this.#work.durable(positions.durable);
+    this.#waiters.noteDurable(positions.durable);
+    this.#skipping?.moved(positions.flush);
   }
 }

@@ -7,6 +7,7 @@ import {
   typeFrame,
 } from '../../../test/support/pgoutput-frames.js';
 import { Assembler } from '../assemble/assembler.js';
+import type { PassOrder } from '../assemble/pass-order.js';
 import { RelationHistory } from '../assemble/relation-history.js';
 import { SchemaWatch } from '../assemble/schema-watch.js';
 import type { Work } from '../deliver/serial-delivery.js';
@@ -55,6 +56,7 @@ function intake() {
     },
     push: (work) => transaction.resolve(work),
     arrived: () => {},
+    passedOver: () => {},
     keepalive: () => {},
     fail: (error) => transaction.reject(error),
   });
@@ -77,13 +79,17 @@ function intake() {
   };
 }
 
-function assembler(skipThrough: bigint | null = null): Assembler {
+function assembler(
+  skipThrough: bigint | null = null,
+  passOver: PassOrder | null = null,
+): Assembler {
   return new Assembler({
     pipeline: 'p',
     slotName: 's',
     maxTransactionBytes: 10_000,
     maxMessageBytes: 1000,
     skipThrough,
+    passOver,
     schema: new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
   });
@@ -136,6 +142,7 @@ describe('the intake', () => {
         readTypes: () => Promise.resolve([]),
         push: (work) => pushed.push(work),
         arrived: () => {},
+        passedOver: () => {},
         keepalive: () => {},
         fail: () => {},
       },
@@ -177,6 +184,7 @@ describe('the intake', () => {
       readTypes: () => Promise.resolve([]),
       push: (work) => pushed.push(work),
       arrived: () => {},
+      passedOver: () => {},
       keepalive: () => {},
       fail: () => {},
     });
@@ -200,6 +208,27 @@ describe('the intake', () => {
       },
     ]);
     expect(subject.openBytes).toBe(0);
+  });
+
+  it('tells where a transaction ends that is left out as ordered, before it is passed: that may be durable at once', () => {
+    const told: unknown[] = [];
+    const subject = new PipelineIntake('exact', {
+      positions: new Positions(0n, false),
+      readTypes: () => Promise.resolve([]),
+      push: (work) => told.push(work),
+      arrived: () => {},
+      passedOver: (end) => told.push(end),
+      keepalive: () => {},
+      fail: () => {},
+    });
+    subject.begin(assembler(null, { of: 'transaction', lsn: 10n }));
+    feed(subject, [
+      beginFrame(10n),
+      relationFrame({ oid: 1, columns: [{ name: 'v' }] }),
+      insertFrame(1, ['x']),
+      commitFrame(10n, 20n),
+    ]);
+    expect(told).toEqual([20n, { kind: 'pass', end: 20n, empty: false }]);
   });
 
   it.each([
