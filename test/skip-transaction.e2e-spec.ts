@@ -143,9 +143,10 @@ describe.each(['keeper', 'reader'] as const)(
       const stage = await halted(suite, { keeping });
       const { pipeline, lsn, skipped } = stage;
       const skipping = pipeline.skipTransaction(lsn);
-      const refused = expect(skipping).rejects.toThrow(PipelineStateError);
-      await pipeline.stop();
-      await refused;
+      await Promise.all([
+        expect(skipping).rejects.toThrow(PipelineStateError),
+        pipeline.stop(),
+      ]);
       pipeline.start();
       expect((await haltedFor(pipeline, 'sink_failed')).lsn).toBe(lsn);
       expect(skipped).toEqual([]);
@@ -418,6 +419,34 @@ describe('it is refused, and nothing is touched,', () => {
       'halted with schema_change/destructive',
     );
     expect(await standing(stage)).toEqual(before);
+  });
+
+  it('where a whole batch failed, until the option sinkRetry has found the transaction', async () => {
+    const batchDelivery = { maxTransactions: 3, maxDelayMs: 60_000 };
+    const stage = await poisoned(suite, { batchDelivery });
+    const { pipeline, source, databases } = stage;
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await insert(source, 'before', POISON, 'behind');
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    expect(halt.lsn).toBeNull();
+    const before = await standing(stage);
+    await expect(
+      pipeline.skipTransaction(present(stage.calls[1])),
+    ).rejects.toThrow('the option sinkRetry');
+    expect(await standing(stage)).toEqual(before);
+
+    const next = await poisoned(suite, {
+      databases,
+      batchDelivery: { ...batchDelivery, maxDelayMs: 500 },
+      sinkRetry: { maxRetries: 1, backoffMs: 10 },
+    });
+    next.pipeline.start();
+    const { lsn } = await haltedFor(next.pipeline, 'sink_failed');
+    expect(lsn).toBe(stage.calls[1]);
+    next.calls.length = 0;
+    await next.pipeline.skipTransaction(present(lsn));
+    await expectPassed(next, present(lsn), { calls: 0 });
   });
 
   it('while the pipeline is being stopped, inside a handler, and for the second of two at once', async () => {

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink, Sink } from './deliver/sink.js';
+import { SinkRetries } from './deliver/sink-retries.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
@@ -149,7 +150,7 @@ export class Pipeline {
           (session) => readConfirmedFlush(session, this.options.slotName),
           signal,
         ),
-      skipped: () => this.#record.skipped(lsn),
+      skipped: () => this.#record.events.emit('skipped', { commitLsn: lsn }),
     });
     this.#begin(this.#attached(), skipping);
     await skipping.done;
@@ -174,9 +175,11 @@ export class Pipeline {
         schema: this.#schema,
         skipping,
         work: this.#work,
+        retries: new SinkRetries(this.options.sinkRetry),
         insideDelivery: (work) => this.#handlers.run(work),
         delivered: ({ commitLsn }, changes, ms) =>
           record.delivered(commitLsn, changes, ms),
+        tell: (event, payload) => record.events.emit(event, payload),
         schemaChange: (change, commitLsn) =>
           record.schemaChange(change, commitLsn),
         moved: () => this.#moved(),

@@ -93,6 +93,18 @@ export async function poisoned(
     ]);
   }
 
+  async function applyAll(transactions: readonly Transaction[]): Promise<void> {
+    calls.push(...transactions.map(({ commitLsn }) => commitLsn));
+    await client.query('begin');
+    try {
+      for (const transaction of transactions) await apply(transaction);
+      await client.query('commit');
+    } catch (error) {
+      await client.query('rollback');
+      throw error;
+    }
+  }
+
   async function lastInLedger(): Promise<Lsn | null> {
     const [row] = await target.query<{ lsn: string | null }>(
       'select max(commit_lsn)::text as lsn from ledger',
@@ -107,17 +119,8 @@ export async function poisoned(
   pipeline.attach({
     name: 'PoisonedSink',
     checkpoint: checkpoint[keeping],
-    async transaction(transaction) {
-      calls.push(transaction.commitLsn);
-      await client.query('begin');
-      try {
-        await apply(transaction);
-        await client.query('commit');
-      } catch (error) {
-        await client.query('rollback');
-        throw error;
-      }
-    },
+    transaction: (transaction) => applyAll([transaction]),
+    batch: applyAll,
     ...sink,
   });
   pipeline.on('skipped', ({ commitLsn }) => skipped.push(commitLsn));

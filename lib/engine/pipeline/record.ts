@@ -94,10 +94,6 @@ export class PipelineRecord {
     });
   }
 
-  skipped(commitLsn: Lsn): void {
-    this.events.emit('skipped', { commitLsn });
-  }
-
   schemaChange(change: SchemaChange, commitLsn: Lsn): void {
     this.events.emit('schemaChange', { change, commitLsn });
   }
