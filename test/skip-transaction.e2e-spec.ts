@@ -46,16 +46,17 @@ async function insert(
     );
 }
 
-/** A mirror that has halted at a poison transaction between two others. */
+/** A mirror that has halted at a poison transaction behind another; these come behind it. */
 async function halted(
   on = suite,
   options: PoisonedOptions = {},
+  behind: readonly string[] = ['behind'],
 ): Promise<Poisoned & { readonly lsn: Lsn }> {
   const stage = await poisoned(on, options);
   const { pipeline, source } = stage;
   pipeline.start();
   await pipeline.whenStreaming();
-  await insert(source, 'before', POISON, 'behind');
+  await insert(source, 'before', POISON, ...behind);
   const halt = await haltedFor(pipeline, 'sink_failed');
   return { ...stage, lsn: present(halt.lsn) };
 }
@@ -177,21 +178,18 @@ describe.each(['keeper', 'reader'] as const)(
 
 describe('the promise', () => {
   it('is kept within moments, however seldom positions are stored', async () => {
-    const stage = await halted(patient);
+    const stage = await halted(patient, {}, []);
     const began = performance.now();
     await stage.pipeline.skipTransaction(stage.lsn);
     expect(performance.now() - began).toBeLessThan(6_000);
+    await insert(stage.source, 'behind');
     await expectPassed(stage, stage.lsn);
   });
 
   it('is not kept before the checkpoint has the end, nor is it told before', async () => {
     // Nothing comes behind the poison that would store a position too.
-    const stage = await poisoned(suite);
-    const { pipeline, source, target, skipped } = stage;
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await insert(source, 'before', POISON);
-    const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
+    const stage = await halted(suite, {}, []);
+    const { pipeline, lsn, target, skipped } = stage;
     const blocker = await target.connect();
     await blocker.query(
       'begin; lock table replicant_checkpoints in exclusive mode',
@@ -340,16 +338,12 @@ describe('a connection that is lost', () => {
   it('before the server has confirmed the end brings it again where nothing is stored, and it is passed over again', async () => {
     const databases = await poisonedDatabases(suite);
     const { proxy, connection } = await lifeline(databases.source);
-    const stage = await poisoned(suite, {
-      keeping: 'reader',
-      databases,
-      connection,
-    });
-    const { pipeline, source, slotName, skipped } = stage;
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await insert(source, 'before', POISON);
-    const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
+    const stage = await halted(
+      suite,
+      { keeping: 'reader', databases, connection },
+      [],
+    );
+    const { pipeline, lsn, source, slotName, skipped } = stage;
     pipeline.on('state', ({ to }) => {
       if (to === 'streaming' && skipped.length === 0)
         proxy.halfOpen('client-to-server');
@@ -500,20 +494,20 @@ it('whoever hears of the halt may call it at once', async () => {
 
 it('a log that is never confirmed past its checkpoint is confirmed past what it was told to pass over', async () => {
   const origins: Lsn[] = [];
-  const stage = await poisoned(suite, {
-    goForwardOnly: false,
-    sink: {
-      kind: 'appendLog',
-      async slotOrigin(origin) {
-        origins.push(origin);
+  const stage = await halted(
+    suite,
+    {
+      goForwardOnly: false,
+      sink: {
+        kind: 'appendLog',
+        async slotOrigin(origin) {
+          origins.push(origin);
+        },
       },
     },
-  });
-  const { pipeline, source } = stage;
-  pipeline.start();
-  await pipeline.whenStreaming();
-  await insert(source, 'before', POISON);
-  const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
+    [],
+  );
+  const { pipeline, lsn, source } = stage;
   await pipeline.skipTransaction(lsn);
   expect(await stored(stage)).toBe(await confirmed(stage));
   expect(await stored(stage)).toBeGreaterThan(lsn);
