@@ -12,7 +12,6 @@ import {
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
-import { liveStatus } from './pipeline/progress.js';
 import { PipelineRecord } from './pipeline/record.js';
 import { PipelineSchema } from './pipeline/schema.js';
 import { skipRefusal } from './pipeline/skip-refusal.js';
@@ -20,6 +19,7 @@ import { Skipping } from './pipeline/skipping.js';
 import { SlotWatch } from './pipeline/slot-watch.js';
 import { SourceAccess } from './pipeline/source-access.js';
 import { PipelineStateError } from './pipeline/state-error.js';
+import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
 import { Advice } from './server/advice.js';
@@ -289,22 +289,14 @@ export class Pipeline {
 
   /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
-    return {
-      pipeline: this.name,
-      slotName: this.options.slotName,
-      state: this.state,
-      reason: this.reason,
-      since: this.#record.since.toISOString(),
-      ...liveStatus(
-        this.state,
-        this.#loop?.connection ?? null,
-        this.#work,
-        this.#slotWatch.status,
-      ),
-      ...this.#record.progress.status,
-      waiting: this.#record.slotWait,
-      halt: this.halt?.toJSON() ?? null,
-    };
+    return pipelineStatus(
+      this.name,
+      this.options.slotName,
+      this.#record,
+      this.#loop?.connection ?? null,
+      this.#work,
+      this.#slotWatch.status,
+    );
   }
 
   /** Calls `listener` at each event of this name. A listener that throws or rejects costs a process warning, and hurts nobody else. */
