@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { AttachedSink, Sink } from './deliver/sink.js';
+import type { AttachedSink } from './deliver/sink.js';
 import { SinkRetries } from './deliver/sink-retries.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
@@ -11,9 +11,11 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
+import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
 import { PipelineRecord } from './pipeline/record.js';
 import { PipelineSchema } from './pipeline/schema.js';
+import { sinkMaker, type SinkMaker } from './pipeline/sink-maker.js';
 import { skipRefusal } from './pipeline/skip-refusal.js';
 import { Skipping } from './pipeline/skipping.js';
 import { SlotWatch } from './pipeline/slot-watch.js';
@@ -39,6 +41,8 @@ export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
   readonly #source: SourceAccess;
+  /** `null` when the sink keeps its checkpoint. */
+  readonly #library: LibraryCheckpoint | null;
   readonly #record = new PipelineRecord();
   readonly #waiters = new PipelineWaiters();
   readonly #schema = new PipelineSchema();
@@ -47,7 +51,7 @@ export class Pipeline {
   readonly #handlers = new HandlerScope();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
-  #sink: Sink | null = null;
+  #sink: SinkMaker | null = null;
   #loop: PipelineLoop | null = null;
   /** What this start was told to pass over. */
   #skipping: Skipping | null = null;
@@ -56,6 +60,8 @@ export class Pipeline {
   #startAgain = false;
   /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
+  /** Ends what the last start has open beside its connection. Never rejects. */
+  #release: () => Promise<void> = async () => {};
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
@@ -70,8 +76,17 @@ export class Pipeline {
     this.options = resolveOptions(options);
     this.#source = new SourceAccess(
       resolveConnection('connection', options.connection),
-      name,
+      `nestjs-replicant ${name}`,
     );
+    const { checkpointStore } = this.options;
+    this.#library =
+      options.checkpointStore === undefined || checkpointStore === null
+        ? null
+        : new LibraryCheckpoint(
+            options.checkpointStore.connection,
+            checkpointStore,
+            (event, payload) => this.#record.events.emit(event, payload),
+          );
     const { slotName, health } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
@@ -103,12 +118,12 @@ export class Pipeline {
       throw new PipelineStateError(
         `Pipeline "${this.name}" has a sink already.`,
       );
-    const { checkpoint } = sink;
-    if (checkpoint === undefined)
-      throw new PipelineStateError(
-        `The sink of pipeline "${this.name}" has no checkpoint.`,
-      );
-    this.#sink = { ...sink, checkpoint };
+    this.#sink = sinkMaker(
+      this.name,
+      sink,
+      this.#library,
+      this.#source.applicationName,
+    );
   }
 
   /**
@@ -156,12 +171,18 @@ export class Pipeline {
     await skipping.done;
   }
 
-  #begin(sink: Sink, skipping: Skipping | null): void {
+  #begin(makeSink: SinkMaker, skipping: Skipping | null): void {
     this.#startAgain = false;
     this.#skipping = skipping;
     this.#wanted = true;
     this.#slotWatch.forget();
     const abort = new AbortController();
+    const sink = makeSink(abort.signal);
+    const { checkpoint } = sink;
+    this.#release = async () => {
+      abort.abort();
+      if (checkpoint.kind === 'store') await checkpoint.keeper.close();
+    };
     const record = this.#record;
     const loop = new PipelineLoop(
       {
@@ -220,7 +241,10 @@ export class Pipeline {
       // The last store of positions must not join a transaction of the caller's context.
       this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
     } else if (this.halt !== null) {
-      this.#outlived ??= within(this.#unsettled, this.options.drainTimeout);
+      this.#outlived ??= within(
+        this.#unsettled,
+        this.options.drainTimeout,
+      ).then(this.#release);
     }
     if (this.#handlers.inside) return;
     await this.#stopping;
@@ -317,7 +341,7 @@ export class Pipeline {
     return this;
   }
 
-  #attached(): Sink {
+  #attached(): SinkMaker {
     if (this.#sink === null) {
       throw new PipelineStateError(
         `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
@@ -342,6 +366,7 @@ export class Pipeline {
   async #stop(loop: PipelineLoop): Promise<void> {
     this.#record.draining();
     const end = await loop.stop(this.options.drainTimeout);
+    await this.#release();
     if (end === 'stopped' && loop.connection?.deliveryError) {
       this.#record.warning(
         'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
@@ -355,7 +380,11 @@ export class Pipeline {
   #ended(loop: PipelineLoop, end: LoopEnd): void {
     if (this.#loop !== loop) return;
     this.#loop = null;
-    this.#unsettled = loop.unsettled;
+    const release = this.#release;
+    this.#unsettled = loop.unsettled.then(async (halt) => {
+      await release();
+      return halt;
+    });
     if (end === 'stopped') {
       this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.

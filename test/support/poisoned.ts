@@ -14,7 +14,7 @@ import type { SuiteServer } from './suite.js';
 export const POISON = 'poison hunter2_planted';
 
 /** Who keeps the checkpoint. */
-export type Keeping = 'keeper' | 'reader';
+export type Keeping = 'keeper' | 'reader' | 'library';
 
 /** What differs from a mirror with default options. */
 export interface PoisonedOptions extends Partial<PipelineOptions> {
@@ -62,6 +62,9 @@ export async function poisoned(
     publication: 'p',
     goForwardOnly: true,
     types: 'text',
+    ...(keeping === 'library' && {
+      checkpointStore: { connection: { ...target.connection } },
+    }),
     ...more,
   });
   const checkpoints =
@@ -112,13 +115,15 @@ export async function poisoned(
     return parseLsn(row?.lsn ?? '');
   }
 
-  const checkpoint: Record<Keeping, SinkCheckpoint> = {
+  const checkpoint: Record<Keeping, SinkCheckpoint | null> = {
     keeper: { kind: 'keeper', keeper: checkpoints },
     reader: { kind: 'reader', read: lastInLedger },
+    library: null,
   };
+  const own = checkpoint[keeping];
   pipeline.attach({
     name: 'PoisonedSink',
-    checkpoint: checkpoint[keeping],
+    ...(own !== null && { checkpoint: own }),
     transaction: (transaction) => applyAll([transaction]),
     batch: applyAll,
     ...sink,

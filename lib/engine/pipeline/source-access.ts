@@ -11,14 +11,15 @@ import {
 export class SourceAccess {
   constructor(
     private readonly connection: ConnectionOption,
-    private readonly pipeline: string,
+    /** How its sessions call themselves. */
+    readonly applicationName: string,
   ) {}
 
   /** @param signal - tears a session down when it is aborted */
   target(signal: AbortSignal): SessionTarget {
     return {
       connection: this.connection,
-      applicationName: `nestjs-replicant ${this.pipeline}`,
+      applicationName: this.applicationName,
       signal,
     };
   }
