@@ -176,6 +176,34 @@ describe.each(['keeper', 'reader', 'library'] as const)(
   },
 );
 
+it('what comes before it and is not durable is delivered first, such as after the target was restored', async () => {
+  const databases = await poisonedDatabases(suite);
+  const { proxy, connection } = await lifeline(databases.source);
+  const stage = await poisoned(suite, { databases, connection });
+  const { pipeline, source, target, slotName, calls } = stage;
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insert(source, 'first');
+  await pipeline.caughtUp();
+  const backup = await target.query('select * from replicant_checkpoints');
+  proxy.halfOpen('client-to-server');
+  await insert(source, 'before', POISON);
+  const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
+  await terminateBackend(source, await walsenderPid(source, slotName));
+  proxy.restore();
+  await target.query(
+    `delete from t where v = 'before';
+     delete from ledger where commit_lsn > (select min(commit_lsn) from ledger);`,
+  );
+  await target.query(
+    'update replicant_checkpoints set commit_lsn = $1, confirmed_lsn = $2',
+    [backup[0]?.['commit_lsn'], backup[0]?.['confirmed_lsn']],
+  );
+  await pipeline.skipTransaction(lsn);
+  await expectPassed(stage, lsn);
+  expect(calls).toEqual([calls[0], calls[1], lsn, calls[1]]);
+});
+
 describe('the promise', () => {
   it.each(['keeper', 'library'] as const)(
     'is kept within moments, however seldom positions are stored (%s)',
