@@ -77,7 +77,8 @@ export type {
   TypesOption,
 } from './engine/options/pipeline-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
-export { Pipeline, PipelineStateError } from './engine/pipeline.js';
+export { Pipeline } from './engine/pipeline.js';
+export { PipelineStateError } from './engine/pipeline/state-error.js';
 export type {
   PipelineEvents,
   PipelineListener,

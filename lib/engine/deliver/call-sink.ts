@@ -1,7 +1,7 @@
 import { NoPromiseError, promiseOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
 import type { Delivery } from '../model/delivery.js';
-import { HaltError } from '../model/halt.js';
+import { HaltError, type HaltFacts } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 
@@ -50,7 +50,7 @@ async function callAround(
         fault === null
           ? 'around did not call next()'
           : `around failed with ${errorClass(fault.error)}`,
-      ...positionOf(call),
+      ...factsOf(call),
       sinkError: fault?.error,
     });
   }
@@ -97,17 +97,21 @@ async function callHandler(call: SinkCall): Promise<void> {
     if (error instanceof NoPromiseError) {
       throw new HaltError('sink_failed/no_promise', {
         detail: error.message,
-        ...positionOf(call),
+        ...factsOf(call),
       });
     }
     throw new HaltError('sink_failed', {
       detail: `${call.what} failed with ${errorClass(error)}`,
-      ...positionOf(call),
+      ...factsOf(call),
       sinkError: error,
     });
   }
 }
 
-function positionOf({ lsn }: SinkCall): { readonly lsn?: Lsn } {
-  return lsn === undefined ? {} : { lsn };
+function factsOf({
+  delivery,
+  lsn,
+}: SinkCall): Pick<HaltFacts, 'delivery' | 'lsn'> {
+  const { kind } = delivery;
+  return lsn === undefined ? { delivery: kind } : { delivery: kind, lsn };
 }
