@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink, Sink } from './deliver/sink.js';
+import { SinkRetries } from './deliver/sink-retries.js';
 import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
@@ -147,9 +148,11 @@ export class Pipeline {
         ),
         schema: this.#schema,
         work: this.#work,
+        retries: new SinkRetries(this.options.sinkRetry),
         insideDelivery: (work) => this.#handlers.run(work),
         delivered: ({ commitLsn }, changes, ms) =>
           record.delivered(commitLsn, changes, ms),
+        tell: (event, payload) => record.events.emit(event, payload),
         schemaChange: (change, commitLsn) =>
           record.schemaChange(change, commitLsn),
         moved: () => this.#moved(),

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AssembledMessage } from '../assemble/assembled-message.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { deferred, type Deferred } from '../model/deferred.js';
 import type { Transaction } from '../model/transaction.js';
-import {
-  SerialDelivery,
-  type TransactionWork,
-  type Work,
-} from './serial-delivery.js';
+import { type DeliveryPorts, SerialDelivery } from './serial-delivery.js';
+import type { BatchLimits } from './open-batch.js';
+import type { TransactionWork, Work } from './work.js';
 
 function work(end: bigint, bytes = 10): TransactionWork {
   const transaction: Transaction = {
@@ -36,34 +36,84 @@ function pass(end: bigint): Work {
   return { kind: 'pass', end, empty: false };
 }
 
+/** Ports of a delivery without batches, of which some do something. */
+function ports(some: Partial<DeliveryPorts>): DeliveryPorts {
+  return {
+    deliver: async () => 10n,
+    gather: async () => {},
+    flush: async () => {},
+    batchLost: () => {},
+    store: async () => {},
+    settled: () => {},
+    failed: () => {},
+    ...some,
+  };
+}
+
 /** A delivery whose sink waits to be told; everything it does is in the log. */
 class Stage {
   readonly log: string[] = [];
   readonly running: Deferred<void>[] = [];
   readonly errors: unknown[] = [];
   storing: Deferred<void> | null = null;
-  readonly delivery = new SerialDelivery({
-    deliver: async (one) => {
-      this.log.push(`deliver ${one.transaction.xid}`);
-      const handler = deferred<void>();
-      this.running.push(handler);
-      await handler.promise;
-      return one.kind === 'transaction' ? one.end : one.arrival.ended;
-    },
-    store: () => {
-      this.log.push('store');
-      this.storing = deferred();
-      return this.storing.promise;
-    },
-    settled: (end) => this.log.push(`settled ${end}`),
-    failed: (error) => {
-      this.log.push('failed');
-      this.errors.push(error);
-    },
-  });
+  readonly delivery: SerialDelivery;
+
+  constructor(limits: BatchLimits | null = null) {
+    this.delivery = new SerialDelivery(
+      {
+        deliver: async (one) => {
+          if (one.kind === 'message') {
+            await this.#work(`message ${one.message.lsn}`);
+            return one.message.lsn;
+          }
+          await this.#work(`deliver ${one.transaction.xid}`);
+          return one.kind === 'transaction' ? one.end : one.arrival.ended;
+        },
+        gather: (one) => this.#work(`gather ${one.transaction.xid}`),
+        flush: (works, reason) =>
+          this.#work(
+            `flush ${works.map(({ transaction }) => transaction.xid).join(' ')}: ${reason}`,
+          ),
+        batchLost: () => this.log.push('batch lost'),
+        store: () => {
+          this.log.push('store');
+          this.storing = deferred();
+          return this.storing.promise;
+        },
+        settled: (end) => this.log.push(`settled ${end}`),
+        failed: (error) => {
+          this.log.push('failed');
+          this.errors.push(error);
+        },
+      },
+      limits,
+    );
+  }
+
+  async #work(what: string): Promise<void> {
+    this.log.push(what);
+    const handler = deferred<void>();
+    this.running.push(handler);
+    await handler.promise;
+  }
+
+  /** What it has done since the last look. */
+  news(): string[] {
+    return this.log.splice(0);
+  }
 
   async finish(index: number): Promise<void> {
     this.running[index]?.resolve();
+    await turn();
+  }
+
+  /** Ends what was begun last. */
+  async finishLast(): Promise<void> {
+    await this.finish(this.running.length - 1);
+  }
+
+  async failLast(error: Error): Promise<void> {
+    this.running.at(-1)?.reject(error);
     await turn();
   }
 }
@@ -85,12 +135,14 @@ afterEach(() => {
 describe('SerialDelivery', () => {
   it('tells what had nothing to make durable', async () => {
     const settled: [bigint, boolean][] = [];
-    const delivery = new SerialDelivery({
-      deliver: async () => 10n,
-      store: async () => {},
-      settled: (end, empty) => settled.push([end, empty]),
-      failed: () => {},
-    });
+    const delivery = new SerialDelivery(
+      ports({
+        deliver: async () => 10n,
+        store: async () => {},
+        settled: (end, empty) => settled.push([end, empty]),
+        failed: () => {},
+      }),
+    );
     delivery.push(work(10n));
     delivery.push({ kind: 'pass', end: 20n, empty: true });
     delivery.push({ kind: 'pass', end: 30n, empty: false });
@@ -117,17 +169,19 @@ describe('SerialDelivery', () => {
   it('stops only when a handler has settled that asked for it before its first await', async () => {
     const handler = deferred<void>();
     const log: string[] = [];
-    const delivery: SerialDelivery = new SerialDelivery({
-      deliver: async () => {
-        log.push('started');
-        void delivery.stop().then(() => log.push('stopped'));
-        await handler.promise;
-        return 10n;
-      },
-      store: async () => {},
-      settled: () => log.push('settled'),
-      failed: () => {},
-    });
+    const delivery: SerialDelivery = new SerialDelivery(
+      ports({
+        deliver: async () => {
+          log.push('started');
+          void delivery.stop('discard').then(() => log.push('stopped'));
+          await handler.promise;
+          return 10n;
+        },
+        store: async () => {},
+        settled: () => log.push('settled'),
+        failed: () => {},
+      }),
+    );
     delivery.push(work(10n));
     await turn();
     expect(log).toEqual(['started']);
@@ -139,21 +193,23 @@ describe('SerialDelivery', () => {
   it('lets timers run between handlers that wait for nothing', async () => {
     vi.useRealTimers();
     let delivered = 0;
-    const delivery = new SerialDelivery({
-      deliver: async () => {
-        const began = performance.now();
-        while (performance.now() - began < 1);
-        delivered += 1;
-        return 10n;
-      },
-      store: async () => {},
-      settled: () => {},
-      failed: () => {},
-    });
+    const delivery = new SerialDelivery(
+      ports({
+        deliver: async () => {
+          const began = performance.now();
+          while (performance.now() - began < 1);
+          delivered += 1;
+          return 10n;
+        },
+        store: async () => {},
+        settled: () => {},
+        failed: () => {},
+      }),
+    );
     for (let end = 1n; end <= 300n; end += 1n) delivery.push(work(end));
     await new Promise((resolve) => setTimeout(resolve, 1));
     expect(delivered).toBeLessThan(200);
-    await delivery.stop();
+    await delivery.stop('discard');
   });
 
   it('counts bytes until they are durable', async () => {
@@ -265,7 +321,7 @@ describe('SerialDelivery', () => {
     stage.delivery.requestStore();
     await turn();
     let stopped = false;
-    void stage.delivery.stop().then(() => {
+    void stage.delivery.stop('discard').then(() => {
       stopped = true;
     });
     stage.delivery.push(work(30n));
@@ -281,9 +337,202 @@ describe('SerialDelivery', () => {
     const stage = new Stage();
     stage.delivery.push(work(10n));
     await turn();
-    const stopping = stage.delivery.stop();
+    const stopping = stage.delivery.stop('discard');
     stage.running[0]?.reject(new Error('no'));
     await stopping;
     expect(stage.log.at(-1)).toBe('failed');
+  });
+});
+
+describe('a delivery in batches', () => {
+  const NEVER = { maxTransactions: 100, maxBytes: 1e9, maxDelayMs: 1e6 };
+  const message: Work = {
+    kind: 'message',
+    message: new AssembledMessage(false, 50n, '', Buffer.alloc(0), null),
+    bytes: 1,
+  };
+
+  /** A stage that gathers these transactions and ends each `gather`. */
+  async function gathered(
+    limits: Partial<BatchLimits>,
+    ...works: Work[]
+  ): Promise<Stage> {
+    const stage = new Stage({ ...NEVER, ...limits });
+    for (const one of works) {
+      stage.delivery.push(one);
+      await turn();
+      if (one.kind === 'transaction') await stage.finishLast();
+    }
+    return stage;
+  }
+
+  it('is durable together when it has as many transactions as it may', async () => {
+    const stage = await gathered({ maxTransactions: 2 }, work(10n), work(20n));
+    expect(stage.news()).toEqual([
+      'gather 10',
+      'gather 20',
+      'flush 10 20: count',
+    ]);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'settled 20']);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('is closed at its bytes, by whole transactions', async () => {
+    const stage = await gathered(
+      { maxBytes: 1000 + 2 * ALLOWANCE },
+      work(10n, 999),
+      work(20n, 1),
+    );
+    expect(stage.news().at(-1)).toBe('flush 10 20: bytes');
+  });
+
+  it('is closed when it is old enough, and a later one has its own time', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    const stage = await gathered({ maxDelayMs: 100 }, work(10n));
+    vi.advanceTimersByTime(60);
+    stage.delivery.push(work(20n));
+    await turn();
+    await stage.finishLast();
+    vi.advanceTimersByTime(39);
+    await turn();
+    expect(stage.news()).toEqual(['gather 10', 'gather 20']);
+    vi.advanceTimersByTime(1);
+    await turn();
+    expect(stage.news()).toEqual(['flush 10 20: delay']);
+    await stage.finishLast();
+    expect(vi.getTimerCount()).toBe(0);
+    stage.delivery.push(work(30n));
+    await turn();
+    await stage.finishLast();
+    vi.advanceTimersByTime(99);
+    await turn();
+    expect(stage.news().at(-1)).toBe('gather 30');
+    vi.advanceTimersByTime(1);
+    await turn();
+    expect(stage.news()).toEqual(['flush 30: delay']);
+  });
+
+  it('that is overdue while a transaction joins is closed behind that one', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    const stage = await gathered({ maxDelayMs: 100 }, work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    vi.advanceTimersByTime(100);
+    await turn();
+    expect(stage.news()).toEqual(['gather 10', 'gather 20']);
+    await stage.finishLast();
+    await turn();
+    expect(stage.news()).toEqual(['flush 10 20: delay']);
+  });
+
+  it('holds back what needs nothing of the sink until everything before is durable', async () => {
+    const stage = await gathered({}, pass(5n), work(10n), pass(15n));
+    expect(stage.news()).toEqual(['settled 5', 'gather 10']);
+    stage.delivery.push(work(20n));
+    await turn();
+    await stage.finishLast();
+    void stage.delivery.stop('flush');
+    await turn();
+    await stage.finishLast();
+    expect(stage.news()).toEqual([
+      'gather 20',
+      'flush 10 20: stop',
+      'settled 10',
+      'settled 15',
+      'settled 20',
+    ]);
+  });
+
+  it('is made durable before a message is handed over, and a failure of it keeps the message back', async () => {
+    const stage = await gathered({}, work(10n), message);
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: message']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'message 50']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 50']);
+
+    const failing = await gathered({}, work(10n), message);
+    await failing.failLast(new Error('no'));
+    expect(failing.news()).toEqual([
+      'gather 10',
+      'flush 10: message',
+      'failed',
+    ]);
+  });
+
+  it('is made durable before the connection ends in order', async () => {
+    const fault = new ConnectionFault('a table has changed');
+    const stage = await gathered({}, work(10n), { kind: 'end', fault });
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: stop']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'failed']);
+    expect(stage.errors).toEqual([fault]);
+  });
+
+  it('is made durable by a stop that says so, after what runs, and once', async () => {
+    const stage = await gathered({}, work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    const stopped = Promise.all([
+      stage.delivery.stop('flush'),
+      stage.delivery.stop('discard'),
+    ]);
+    await turn();
+    await stage.finishLast();
+    expect(stage.news()).toEqual([
+      'gather 10',
+      'gather 20',
+      'flush 10 20: stop',
+    ]);
+    await stage.finishLast();
+    await stopped;
+    expect(stage.news()).toEqual(['settled 10', 'settled 20']);
+  });
+
+  it('is left by a stop that says so, without a timer', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    const stage = await gathered({}, work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    const stopped = stage.delivery.stop('discard');
+    await stage.finishLast();
+    await stopped;
+    expect(stage.news()).toEqual(['gather 10', 'gather 20']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is made durable when the sink refuses the next transaction, which is what is told', async () => {
+    const stage = await gathered({}, work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    const refusal = new Error('refused');
+    await stage.failLast(refusal);
+    expect(stage.news()).toEqual([
+      'gather 10',
+      'gather 20',
+      'flush 10: failure',
+    ]);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'failed']);
+    expect(stage.errors).toEqual([refusal]);
+  });
+
+  it('that cannot be made durable then is told, beside the refusal', async () => {
+    const stage = await gathered({}, work(10n));
+    stage.delivery.push(work(20n));
+    await turn();
+    const refusal = new Error('refused');
+    await stage.failLast(refusal);
+    await stage.failLast(new Error('store'));
+    expect(stage.news().slice(-2)).toEqual(['batch lost', 'failed']);
+    expect(stage.errors).toEqual([refusal]);
+  });
+
+  it('is not tried again after it failed', async () => {
+    const stage = await gathered({ maxTransactions: 1 }, work(10n));
+    await stage.failLast(new Error('no'));
+    await stage.delivery.stop('flush');
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: count', 'failed']);
   });
 });

@@ -1,75 +1,32 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ConnectionFault } from '../model/connection-fault.js';
+import type { BatchReason } from '../model/batch-reason.js';
 import { deferred } from '../model/deferred.js';
 import type { Lsn } from '../model/lsn.js';
-import type { Relation } from '../model/relation.js';
-import type { Transaction } from '../model/transaction.js';
 import { Fifo } from './fifo.js';
-
-/** A transaction for the sink. */
-export interface TransactionWork {
-  readonly kind: 'transaction';
-  readonly transaction: Transaction;
-  /** Number of its changes. */
-  readonly changes: number;
-  /** Payload bytes that it holds. */
-  readonly bytes: number;
-  readonly end: Lsn;
-  /** New shapes of tables in it. */
-  readonly shapes: readonly Relation[];
-}
-
-/** A transaction that is read while it arrives. */
-export interface Arrival {
-  /** Payload bytes that it holds now. */
-  readonly bytes: number;
-  /** Number of changes that have arrived. */
-  readonly count: number;
-  /** When its reader last asked, by `performance.now()`: now while it waits for what the server has not sent. */
-  readonly askedAt: number;
-  /** Its end has arrived. */
-  readonly complete: boolean;
-  /** Resolves with its end; rejects when that will not arrive. */
-  readonly ended: Promise<Lsn>;
-  /** Why its end will not arrive; `null` as long as it may. */
-  readonly fault: ConnectionFault | null;
-  /** What the handler was told instead of the rest; `null` when it was not told so. */
-  readonly broken: ConnectionFault | null;
-  /** The handler has settled: what it did not read is not kept. */
-  settle(): void;
-}
-
-export interface ArrivingWork {
-  readonly kind: 'arriving';
-  readonly transaction: Transaction;
-  readonly arrival: Arrival;
-  /** New shapes of tables in it; more follow until its end. */
-  readonly shapes: readonly Relation[];
-}
-
-/** The connection has to end when everything before is durable. */
-export interface EndWork {
-  readonly kind: 'end';
-  readonly fault: ConnectionFault;
-}
-
-/** What comes out of assembly, in commit order. */
-export type Work =
-  | TransactionWork
-  | ArrivingWork
-  /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */
-  | {
-      readonly kind: 'pass';
-      readonly end: Lsn;
-      /** There never was anything to apply. */
-      readonly empty: boolean;
-    }
-  | EndWork;
+import { type BatchLimits, OpenBatch } from './open-batch.js';
+import {
+  type Arrival,
+  bytesHeld,
+  type EndWork,
+  type PassWork,
+  type SingleWork,
+  type TransactionWork,
+  type Work,
+} from './work.js';
 
 /** What a delivery asks of its surroundings. */
 export interface DeliveryPorts {
-  /** Applies one transaction; resolves with its end when it is durable. */
-  deliver(work: TransactionWork | ArrivingWork): Promise<Lsn>;
+  /** Does one work by itself; resolves with its end when it is durable. */
+  deliver(work: SingleWork): Promise<Lsn>;
+  /** Does what is due for a transaction when it joins the open batch. */
+  gather(work: TransactionWork): Promise<void>;
+  /** Makes the transactions of a batch durable; at least one. */
+  flush(
+    transactions: readonly TransactionWork[],
+    reason: BatchReason,
+  ): Promise<void>;
+  /** The batch before a transaction that could not join it was not made durable either. */
+  batchLost(error: unknown): void;
   /** Stores positions that no transaction carries. */
   store(): Promise<void>;
   /** The oldest work is durable, up to its end; `empty` when there was nothing to make durable. */
@@ -78,28 +35,43 @@ export interface DeliveryPorts {
   failed(error: unknown): void;
 }
 
-/** What a queued transaction costs beside its payload: many tiny ones must not outgrow the limit in bytes. */
-const TRANSACTION_ALLOWANCE_BYTES = 512;
+/** What becomes of an open batch when the delivery stops: it is made durable, or it comes again. */
+export type OpenBatchFate = 'flush' | 'discard';
+
 /** Handlers that wait for nothing would otherwise keep the timers of the process from running. */
 const LONGEST_TURN_MS = 20;
 
 /**
- * Does one thing at a time: applies transactions in commit order and, between two of them, stores positions. The two
- * never overlap, since both write the same checkpoint row.
+ * Does one thing at a time: applies transactions in commit order, each by itself or several in a batch, and between them
+ * stores positions. The two never overlap, since both write the same checkpoint row.
  */
 export class SerialDelivery {
   readonly #queue = new Fifo<Work>();
+  /** `null` when each transaction is durable by itself. */
+  readonly #batch: OpenBatch | null;
+  readonly #maxDelayMs: number;
+  #delay: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #storeWanted = false;
+  /** The open batch is old enough. */
+  #overdue = false;
   #stopped = false;
-  /** Of whole transactions. */
+  #failed = false;
+  #ending: Promise<void> | null = null;
+  /** Of all but those that arrive. */
   #bytes = 0;
   /** Those in the queue, and the one that is read. */
   readonly #arrivals = new Set<Arrival>();
 
-  constructor(private readonly ports: DeliveryPorts) {}
+  constructor(
+    private readonly ports: DeliveryPorts,
+    limits: BatchLimits | null = null,
+  ) {
+    this.#batch = limits === null ? null : new OpenBatch(limits);
+    this.#maxDelayMs = limits?.maxDelayMs ?? 0;
+  }
 
-  /** Payload bytes of transactions that are not durable yet, and an allowance for each of them. */
+  /** Payload bytes of what is not durable yet, and an allowance for each transaction. */
   get bytes(): number {
     return this.#bytes + this.arrivingBytes;
   }
@@ -116,7 +88,7 @@ export class SerialDelivery {
   push(work: Work): void {
     if (this.#stopped) return;
     if (work.kind === 'arriving') this.#arrivals.add(work.arrival);
-    this.#bytes += held(work);
+    this.#bytes += bytesHeld(work);
     this.#queue.push(work);
     this.#wake();
   }
@@ -127,32 +99,44 @@ export class SerialDelivery {
     this.#wake();
   }
 
-  /** Begins nothing new; resolves when what runs has settled, whatever its outcome. */
-  async stop(): Promise<void> {
+  /** Begins nothing new; resolves when what runs has settled, whatever its outcome. The first call decides about the open batch. */
+  stop(open: OpenBatchFate): Promise<void> {
     this.#stopped = true;
     this.#queue.clear();
+    this.#closeDelay();
+    this.#ending ??= this.#end(open);
+    return this.#ending;
+  }
+
+  async #end(open: OpenBatchFate): Promise<void> {
     await this.#running;
+    if (open === 'discard' || this.#failed) return;
+    await this.#guarded(() => this.#flush('stop'));
   }
 
   #wake(): void {
     if (this.#running !== null || this.#stopped) return;
-    if (this.#queue.length === 0 && !this.#storeWanted) return;
+    if (this.#queue.length === 0 && !this.#storeWanted && !this.#overdue)
+      return;
     // Set before anything runs: a handler may stop this delivery before it returns its promise.
     const run = deferred<void>();
     this.#running = run.promise;
-    void this.#run().finally(() => run.resolve());
+    void this.#guarded(() => this.#drain()).finally(() => {
+      this.#running = null;
+      run.resolve();
+      this.#wake();
+    });
   }
 
-  async #run(): Promise<void> {
+  async #guarded(work: () => Promise<void>): Promise<void> {
     try {
-      await this.#drain();
+      await work();
     } catch (error) {
       this.#stopped = true;
+      this.#failed = true;
       this.#queue.clear();
+      this.#closeDelay();
       this.ports.failed(error);
-    } finally {
-      this.#running = null;
-      this.#wake();
     }
   }
 
@@ -169,30 +153,78 @@ export class SerialDelivery {
         await this.ports.store();
         continue;
       }
+      if (this.#overdue) {
+        await this.#flush('delay');
+        continue;
+      }
       const work = this.#queue.shift();
       if (work === undefined) return;
-      if (work.kind === 'end') throw work.fault;
       // No await for what needs none: each costs as much as a small row.
-      this.#settle(
-        work,
-        work.kind === 'pass' ? work.end : await this.ports.deliver(work),
-      );
+      if (work.kind === 'pass') this.#pass(work);
+      else if (this.#batch === null || work.kind !== 'transaction')
+        await this.#alone(work);
+      else await this.#gather(work, this.#batch);
     }
   }
 
-  #settle(work: Exclude<Work, EndWork>, end: Lsn): void {
+  #pass(work: PassWork): void {
+    if (this.#batch === null || this.#batch.empty) this.#settle(work, work.end);
+    else this.#batch.fold(work);
+  }
+
+  async #alone(work: SingleWork | EndWork): Promise<void> {
+    if (this.#batch?.empty === false) await this.#flush(boundary(work));
+    if (work.kind === 'end') throw work.fault;
+    this.#settle(work, await this.ports.deliver(work));
+  }
+
+  async #gather(work: TransactionWork, batch: OpenBatch): Promise<void> {
+    try {
+      await this.ports.gather(work);
+    } catch (error) {
+      await this.#flush('failure').catch((lost: unknown) =>
+        this.ports.batchLost(lost),
+      );
+      throw error;
+    }
+    if (batch.empty && !this.#stopped) this.#openDelay();
+    batch.add(work);
+    const { full } = batch;
+    if (full !== null) await this.#flush(full);
+  }
+
+  async #flush(reason: BatchReason): Promise<void> {
+    this.#closeDelay();
+    if (this.#batch === null || this.#batch.empty) return;
+    const { works, transactions } = this.#batch.take();
+    await this.ports.flush(transactions, reason);
+    for (const work of works) this.#settle(work, work.end);
+  }
+
+  #openDelay(): void {
+    this.#delay = setTimeout(() => {
+      this.#overdue = true;
+      this.#wake();
+    }, this.#maxDelayMs);
+  }
+
+  #closeDelay(): void {
+    if (this.#delay !== null) clearTimeout(this.#delay);
+    this.#delay = null;
+    this.#overdue = false;
+  }
+
+  #settle(work: SingleWork | PassWork, end: Lsn): void {
     if (work.kind === 'arriving') this.#arrivals.delete(work.arrival);
-    this.#bytes -= held(work);
-    this.ports.settled(end, work.kind === 'pass' && work.empty);
+    this.#bytes -= bytesHeld(work);
+    // A message leaves no trace in the checkpoint, so what records transactions has nothing to confirm.
+    const empty = work.kind === 'pass' ? work.empty : work.kind === 'message';
+    this.ports.settled(end, empty);
   }
 }
 
-/**
- * What a work counts from its arrival until it is durable. One that is read while it arrives counts what it holds, and
- * nothing else: while it holds nothing, its reader waits for the socket.
- */
-function held(work: Work): number {
-  return work.kind === 'transaction'
-    ? work.bytes + TRANSACTION_ALLOWANCE_BYTES
-    : 0;
+/** What closes a batch that this does not join. */
+function boundary({ kind }: SingleWork | EndWork): BatchReason {
+  if (kind === 'message') return kind;
+  return kind === 'end' ? 'stop' : 'large';
 }

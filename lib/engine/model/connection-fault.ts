@@ -4,4 +4,14 @@
  */
 export class ConnectionFault extends Error {
   override readonly name = 'ConnectionFault';
+
+  /**
+   * @param retryAfterMs milliseconds until the next attempt; by default as after a lost connection
+   */
+  constructor(
+    message: string,
+    readonly retryAfterMs: number | null = null,
+  ) {
+    super(message);
+  }
 }

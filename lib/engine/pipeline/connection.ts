@@ -1,11 +1,12 @@
 import { Assembler } from '../assemble/assembler.js';
 import type { ConnectionSubject } from './subject.js';
-import type { Work } from '../deliver/serial-delivery.js';
+import type { BatchLimits } from '../deliver/open-batch.js';
+import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
-import type { Transaction } from '../model/transaction.js';
+import type { ResolvedOptions } from '../options/resolve-options.js';
 import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { PipelineDelivery } from './delivery.js';
@@ -84,19 +85,16 @@ export class PipelineConnection {
       subject.sink.checkpoint,
     );
     this.#delivery = new PipelineDelivery({
-      sink: subject.sink,
+      ...subject,
       around: subject.options.around,
+      batchLimits: batchLimits(subject.options),
+      context: plan.context,
       positions: this.positions,
       shapes: this.#shapes,
-      work: subject.work,
-      insideDelivery: (work) => subject.insideDelivery(work),
-      delivered: (transaction, changes, ms) =>
-        subject.delivered(transaction, changes, ms),
       progressed: () => {
         this.#backpressure.releaseWhenDrained();
         this.#moved();
       },
-      warning: (message) => subject.warning(message),
       failed: (error) => this.#fail(error),
     });
     this.#backpressure = new Backpressure(
@@ -179,11 +177,6 @@ export class PipelineConnection {
     return this.#reading.reading;
   }
 
-  /** The transaction that the sink works on. */
-  get current(): Transaction | null {
-    return this.#delivery.current;
-  }
-
   /** Why the last delivery failed; `null` when none did. */
   get deliveryError(): unknown {
     return this.#delivery.error;
@@ -198,9 +191,9 @@ export class PipelineConnection {
       : null;
   }
 
-  /** Begins no delivery any more; resolves when the one that runs has settled. */
-  async settle(): Promise<void> {
-    await this.#delivery.settle();
+  /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */
+  async settle(openBatch: 'deliver' | 'drop'): Promise<void> {
+    await this.#delivery.settle(openBatch);
   }
 
   /**
@@ -214,7 +207,7 @@ export class PipelineConnection {
       // Nobody else watches the connection of a loop that stops.
       this.ended.catch(() => this.#intake.close());
     } else this.#intake.close();
-    if (await within(this.settle(), timeoutMs)) {
+    if (await within(this.settle('deliver'), timeoutMs)) {
       await within(
         this.#storeQuietly(),
         Math.max(0, deadline - performance.now()),
@@ -224,7 +217,7 @@ export class PipelineConnection {
       const read = this.#delivery.awaitsEnd;
       this.abandon();
       // A handler that was told so undoes its part while its database is still there.
-      if (read) await within(this.settle(), FINISH_TIMEOUT_MS);
+      if (read) await within(this.settle('drop'), FINISH_TIMEOUT_MS);
     }
   }
 
@@ -341,6 +334,13 @@ export class PipelineConnection {
     this.#intake.close();
     this.#fault.reject(error);
   }
+}
+
+/** A quarter of what may be held, so that the next batch arrives while the sink works on one. */
+function batchLimits(options: ResolvedOptions): BatchLimits | null {
+  const { batchDelivery, checkpointStore, maxInflightBytes } = options;
+  const batch = batchDelivery ?? checkpointStore?.batch ?? null;
+  return batch && { ...batch, maxBytes: maxInflightBytes / 4 };
 }
 
 /**

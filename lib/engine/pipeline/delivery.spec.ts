@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Arrival } from '../assemble/arrival.js';
 import { RelationHistory } from '../assemble/relation-history.js';
-import type { ArrivingWork } from '../deliver/serial-delivery.js';
+import { SinkRetries } from '../deliver/sink-retries.js';
+import type { ArrivingWork } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import type { Transaction } from '../model/transaction.js';
@@ -41,6 +42,15 @@ describe('a schema change', () => {
         },
       },
       around: null,
+      batchLimits: null,
+      context: {
+        pipeline: 'p',
+        slotName: 's',
+        systemIdentifier: '1',
+        timeline: 1,
+      },
+      retries: new SinkRetries({ maxRetries: 0, backoffMs: 1 }),
+      tell: () => {},
       positions: new Positions(0n, false),
       work: new SinkWork(),
       shapes: new ShapeStorage(new RelationHistory(), checkpoint),

@@ -1,67 +1,74 @@
-import { callSink } from '../deliver/call-sink.js';
-import {
-  type Arrival,
-  type ArrivingWork,
-  SerialDelivery,
-  type TransactionWork,
-  type Work,
-} from '../deliver/serial-delivery.js';
-import type { Sink } from '../deliver/sink.js';
+import type { BatchLimits } from '../deliver/open-batch.js';
+import { SerialDelivery } from '../deliver/serial-delivery.js';
+import type {
+  Arrival,
+  ArrivingWork,
+  MessageWork,
+  SingleWork,
+  TransactionWork,
+  Work,
+} from '../deliver/work.js';
+import type { BatchReason } from '../model/batch-reason.js';
 import { errorClass } from '../model/error-class.js';
-import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import type { Relation } from '../model/relation.js';
 import type { Transaction } from '../model/transaction.js';
-import type { AroundDelivery } from '../options/pipeline-options.js';
-import type { ShapeStorage } from './shapes.js';
-import { available } from '../server/checkpoint-reading.js';
-import type { SinkWork } from './work.js';
-import type { Positions } from '../source/positions.js';
+import { Durability, type DurabilitySubject } from './durability.js';
+import { type CallSubject, SinkCalls } from './sink-calls.js';
 
 /** What a delivery asks of its connection and its pipeline. */
-export interface DeliverySubject {
-  readonly sink: Sink;
-  readonly around: AroundDelivery | null;
-  readonly positions: Positions;
-  readonly shapes: ShapeStorage;
-  /** Is told what the sink works on. */
-  readonly work: SinkWork;
-  /** Runs a handler so that what it calls can tell that it is inside one. */
-  insideDelivery(work: () => Promise<void>): Promise<void>;
+export interface DeliverySubject
+  extends DurabilitySubject, Omit<CallSubject, 'batches'> {
+  /** `null` when each transaction is durable by itself. */
+  readonly batchLimits: BatchLimits | null;
   delivered(transaction: Transaction, changes: number, ms: number): void;
   /** Something became durable or was stored. */
   progressed(): void;
-  warning(message: string): void;
   failed(error: unknown): void;
 }
 
-/** Hands the work of one connection to the sink, and keeps the positions that follow from it. */
+/**
+ * Hands the work of one connection to the sink, and keeps the positions that follow from it. Transactions become durable one by one, or
+ * in batches: those of a sink are handed over together, those of the library are only stored together.
+ */
 export class PipelineDelivery {
   readonly #subject: DeliverySubject;
   readonly #serial: SerialDelivery;
-  #current: Transaction | null = null;
+  readonly #calls: SinkCalls;
+  readonly #durability: Durability;
+  /** Batches are handed over as such. */
+  readonly #batches: boolean;
   /** The transaction that the sink works on, when it is read while it arrives. */
   #arrival: Arrival | null = null;
   #error: unknown = null;
 
   constructor(subject: DeliverySubject) {
-    const { positions } = subject;
     this.#subject = subject;
-    this.#serial = new SerialDelivery({
-      deliver: (work) =>
-        work.kind === 'transaction'
-          ? this.#deliverWhole(work)
-          : this.#deliverArriving(work),
-      store: () => this.store(),
-      settled: (end, empty) => {
-        positions.settle(end, empty);
-        subject.progressed();
+    this.#durability = new Durability(subject);
+    this.#batches = subject.batchLimits !== null && !this.#durability.ofLibrary;
+    this.#calls = new SinkCalls({ ...subject, batches: this.#batches });
+    this.#serial = new SerialDelivery(
+      {
+        deliver: (work) => this.#deliver(work),
+        gather: (work) => this.#gather(work),
+        flush: (works, reason) => this.#flush(works, reason),
+        batchLost: (error) =>
+          subject.warning(
+            `the checkpoint behind the transactions before it was not stored either (${errorClass(error)})`,
+          ),
+        store: () => this.store(),
+        settled: (end, empty) => {
+          subject.positions.settle(end, empty);
+          subject.progressed();
+        },
+        failed: (error) => {
+          this.#error = error;
+          subject.shapes.failed();
+          subject.failed(error);
+        },
       },
-      failed: (error) => {
-        this.#error = error;
-        subject.shapes.failed();
-        subject.failed(error);
-      },
-    });
+      subject.batchLimits,
+    );
   }
 
   /** Payload bytes of transactions that are not durable yet. */
@@ -79,11 +86,6 @@ export class PipelineDelivery {
     return this.#arrival?.complete === false;
   }
 
-  /** The transaction that the sink works on. */
-  get current(): Transaction | null {
-    return this.#current;
-  }
-
   /** Why the last delivery failed; `null` when none did. */
   get error(): unknown {
     return this.#error;
@@ -92,6 +94,7 @@ export class PipelineDelivery {
   push(work: Work): void {
     if (work.kind === 'transaction' || work.kind === 'pass')
       this.arrived(work.end);
+    else if (work.kind === 'message') this.arrived(work.message.lsn);
     this.#serial.push(work);
   }
 
@@ -105,141 +108,133 @@ export class PipelineDelivery {
     this.#serial.requestStore();
   }
 
-  /** Begins nothing any more; resolves when what runs has settled. */
-  async settle(): Promise<void> {
-    await this.#serial.stop();
+  /**
+   * Begins nothing any more; resolves when what runs has settled. What the sink was handed and is not stored yet is stored then. The first
+   * call decides about a batch that was not handed over: whether it is, or comes again.
+   */
+  async settle(openBatch: 'deliver' | 'drop' = 'drop'): Promise<void> {
+    this.#calls.end();
+    const keep = openBatch === 'deliver' || this.#durability.ofLibrary;
+    await this.#serial.stop(keep ? 'flush' : 'discard');
   }
 
   /** Stores what is durable and not stored yet. Only while nothing runs. */
   async store(): Promise<void> {
-    const { positions, sink } = this.#subject;
-    const position = positions.storable;
-    if (sink.checkpoint.kind !== 'keeper' || position === null) return;
-    this.#subject.work.begin(performance.now());
-    try {
-      await available(sink.checkpoint.keeper.confirm(position));
-    } finally {
-      this.#subject.work.end();
+    if (await this.#durability.store()) this.#subject.progressed();
+  }
+
+  #deliver(work: SingleWork): Promise<Lsn> {
+    switch (work.kind) {
+      case 'transaction':
+        return this.#deliverWhole(work);
+      case 'arriving':
+        return this.#deliverArriving(work);
+      case 'message':
+        return this.#deliverMessage(work);
     }
-    this.#subject.shapes.stored();
-    positions.store(position);
-    this.#subject.progressed();
   }
 
   async #deliverWhole(work: TransactionWork): Promise<Lsn> {
-    const { transaction, changes, end } = work;
+    const { shapes, transaction, changes, end } = work;
     const began = performance.now();
-    this.#subject.positions.handOver(end);
-    try {
-      await this.#handle(work, null, began);
-    } finally {
-      this.#ended();
-    }
-    if (this.#noteDurable(work)) this.#subject.positions.store(end);
-    this.#subject.delivered(transaction, changes, performance.now() - began);
+    await this.#handOver(work);
+    const ms = performance.now() - began;
+    if (this.#durability.ofLibrary)
+      await this.#durability.commit(shapes, transaction.commitLsn, end);
+    else this.#note(shapes, transaction.commitLsn, end);
+    this.#subject.delivered(transaction, changes, ms);
     return end;
   }
 
   /** Delivers a transaction of which the handler may have seen a part only, and waits for its end. */
   async #deliverArriving(work: ArrivingWork): Promise<Lsn> {
-    const { transaction, arrival } = work;
+    const { transaction, arrival, shapes } = work;
+    const { commitLsn } = transaction;
     if (arrival.fault !== null) throw arrival.fault;
     const began = performance.now();
     this.#arrival = arrival;
+    this.#subject.shapes.begin(shapes);
     try {
-      await this.#handle(work, arrival, began);
+      await this.#calls.arriving(work);
     } catch (error) {
       if (arrival.broken === null) throw error;
-      await this.#refuseAdvanced(transaction);
+      await this.#durability.refuseAdvanced(transaction);
       // Whatever a handler makes of the loss: it was the connection that failed.
       throw arrival.broken;
     } finally {
       arrival.settle();
       this.#arrival = null;
-      this.#ended();
     }
-    if (arrival.broken !== null) await this.#refusePart(work);
-    // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
+    if (arrival.broken !== null) {
+      await this.#durability.refusePart(work);
+      throw arrival.broken;
+    }
     const end = await arrival.ended;
-    this.#noteDurable(work);
     const ms = performance.now() - began;
+    if (this.#durability.ofLibrary)
+      await this.#durability.commit(shapes, commitLsn, end);
+    // Whether the sink advanced before or after the end had arrived cannot be told, so that is stored on its own.
+    else this.#durability.note(shapes, commitLsn);
     this.#subject.delivered(transaction, arrival.count, ms);
     return end;
   }
 
-  #ended(): void {
-    this.#current = null;
-    this.#subject.work.end();
+  async #deliverMessage(work: MessageWork): Promise<Lsn> {
+    const { lsn, content } = work.message;
+    this.#subject.positions.handOver(lsn);
+    await this.#calls.message(work);
+    this.#subject.tell('message', { lsn, bytes: content.length });
+    return lsn;
   }
 
-  #handle(
-    { transaction, shapes }: TransactionWork | ArrivingWork,
-    arrival: Arrival | null,
-    began: number,
+  /** A transaction joins the open batch. */
+  async #gather(work: TransactionWork): Promise<void> {
+    if (this.#batches) return;
+    const began = performance.now();
+    await this.#handOver(work);
+    const ms = performance.now() - began;
+    this.#subject.delivered(work.transaction, work.changes, ms);
+  }
+
+  async #flush(
+    works: readonly TransactionWork[],
+    reason: BatchReason,
   ): Promise<void> {
-    const { around, sink } = this.#subject;
-    this.#current = transaction;
-    this.#subject.work.begin(began, transaction, arrival);
-    this.#subject.shapes.begin(shapes);
-    return this.#subject.insideDelivery(() =>
-      callSink(
-        {
-          delivery: { kind: 'transaction', transaction },
-          what: `a handler of ${sink.name}`,
-          lsn: transaction.commitLsn,
-          call: () => sink.transaction?.(transaction),
-        },
-        around,
-        (name) =>
-          this.#subject.warning(
-            `the option around threw ${name} after the transaction was applied`,
-          ),
-      ),
-    );
-  }
-
-  /** A handler that rejects has rolled back, unless its checkpoint was not in the transaction of its rows. */
-  async #refuseAdvanced({ commitLsn }: Transaction): Promise<void> {
-    const { checkpoint, name } = this.#subject.sink;
-    if (checkpoint.kind !== 'keeper') return;
-    // What cannot be read now is read at the next connect.
-    const stored = await checkpoint.keeper.load().catch(() => null);
-    if (stored?.commitLsn !== commitLsn) return;
-    throw new HaltError('sink_failed/partial_transaction', {
-      detail: `the checkpoint of ${name} stands at a transaction of which the connection brought a part only; it was not set back, and has to be before the next start: advance it in the database transaction that writes the rows`,
-      lsn: commitLsn,
-    });
-  }
-
-  /** A handler that resolves although the rest was lost has committed a part, which nothing would ever complete. */
-  async #refusePart({ transaction, shapes }: ArrivingWork): Promise<never> {
-    const { commitLsn } = transaction;
-    const { checkpoint } = this.#subject.sink;
-    if (checkpoint.kind === 'keeper') {
-      this.#subject.shapes.partLeft(shapes);
-      // Otherwise the next start would take the part for the whole.
-      await checkpoint.keeper.retract(commitLsn).catch((error: unknown) => {
-        this.#subject.warning(
-          `the checkpoint of a transaction that was applied in part was not set back (${errorClass(error)})`,
-        );
-      });
+    const last = works.at(-1);
+    if (last === undefined) return;
+    const { end } = last;
+    const { commitLsn } = last.transaction;
+    const shapes = works.flatMap((work) => work.shapes);
+    const began = performance.now();
+    if (this.#batches) {
+      this.#subject.positions.handOver(end);
+      this.#subject.shapes.begin(shapes);
+      await this.#calls.batch(works, () => this.#durability.applied());
+      this.#note(shapes, commitLsn, end);
+    } else await this.#durability.commit(shapes, commitLsn, end);
+    const durationMilliseconds = performance.now() - began;
+    if (this.#batches) {
+      for (const { transaction, changes } of works)
+        this.#subject.delivered(transaction, changes, durationMilliseconds);
     }
-    throw new HaltError('sink_failed/partial_transaction', {
-      detail: `a handler of ${this.#subject.sink.name} resolved although the connection was lost before it had read the transaction to its end`,
-      lsn: commitLsn,
+    const transactions = works.length;
+    this.#subject.tell('batch', {
+      transactions,
+      commitLsn,
+      reason,
+      durationMilliseconds,
     });
   }
 
-  /** @returns whether the keeper advanced to the transaction: it has stored its end then, as far as that had arrived */
-  #noteDurable(work: TransactionWork | ArrivingWork): boolean {
-    const { shapes, sink } = this.#subject;
-    const { commitLsn } = work.transaction;
-    const advancedTo =
-      sink.checkpoint.kind === 'keeper'
-        ? sink.checkpoint.keeper.advancedTo
-        : null;
-    const stored = advancedTo !== null && advancedTo >= commitLsn;
-    shapes.durable(work.shapes, commitLsn, stored);
-    return stored;
+  #handOver(work: TransactionWork): Promise<void> {
+    this.#subject.positions.handOver(work.end);
+    if (!this.#durability.ofLibrary) this.#subject.shapes.begin(work.shapes);
+    return this.#calls.transaction(work, () => this.#durability.applied());
+  }
+
+  /** The sink has made durable what ends here. */
+  #note(shapes: readonly Relation[], commitLsn: Lsn, end: Lsn): void {
+    if (this.#durability.note(shapes, commitLsn))
+      this.#subject.positions.store(end);
   }
 }

@@ -9,7 +9,7 @@ import {
 import { Assembler } from '../assemble/assembler.js';
 import { RelationHistory } from '../assemble/relation-history.js';
 import { SchemaWatch } from '../assemble/schema-watch.js';
-import type { Work } from '../deliver/serial-delivery.js';
+import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { PipelineIntake } from './intake.js';
 import { Positions } from '../source/positions.js';

@@ -1,7 +1,7 @@
 import type { Assembled, Assembler } from '../assemble/assembler.js';
 import type { Decoder } from '../decode/decoder.js';
 import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
-import type { Work } from '../deliver/serial-delivery.js';
+import type { Work } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';

@@ -104,7 +104,7 @@ export class PipelineLoop {
     this.#stopping = true;
     const connection = this.#connection;
     if (connection !== null) {
-      this.#settle(connection);
+      this.#settle(connection, 'deliver');
       await connection.stop(timeoutMs);
     } else {
       await within(this.#asking, timeoutMs);
@@ -115,8 +115,13 @@ export class PipelineLoop {
     return left === null ? 'stopped' : this.#tell(left);
   }
 
-  #settle(connection: PipelineConnection): void {
-    this.#unsettled = connection.settle().then(() => connection.partLeft);
+  #settle(
+    connection: PipelineConnection,
+    openBatch: 'deliver' | 'drop' = 'drop',
+  ): void {
+    this.#unsettled = connection
+      .settle(openBatch)
+      .then(() => connection.partLeft);
   }
 
   #tell(halt: Halt): Halt {

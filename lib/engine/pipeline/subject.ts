@@ -1,4 +1,5 @@
 import type { Sink } from '../deliver/sink.js';
+import type { SinkRetries } from '../deliver/sink-retries.js';
 import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
 import type { Transaction } from '../model/transaction.js';
@@ -7,6 +8,7 @@ import type { PipelineSchema } from './schema.js';
 import type { SinkWork } from './work.js';
 import type { Advice } from '../server/advice.js';
 import type { SessionTarget } from '../server/session.js';
+import type { Tell } from '../telemetry/pipeline-events.js';
 import type { SlotWait } from '../telemetry/slot-wait.js';
 
 /** What a connection works for. */
@@ -19,9 +21,12 @@ export interface ConnectionSubject {
   readonly schema: PipelineSchema;
   /** Is told what the sink works on. */
   readonly work: SinkWork;
+  readonly retries: SinkRetries;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   delivered(transaction: Transaction, changes: number, ms: number): void;
+  /** Tells an event that changes nothing here. */
+  readonly tell: Tell;
   /** A schema change that the pipeline goes on with. */
   schemaChange(change: SchemaChange, commitLsn: Lsn): void;
   /** A position moved. */

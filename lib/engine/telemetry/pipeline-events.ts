@@ -79,6 +79,12 @@ export type PipelineListener<K extends keyof PipelineEvents> = (
   event: PipelineEvents[K],
 ) => void;
 
+/** Tells listeners of one kind of event. */
+export type Tell = <K extends keyof PipelineEvents>(
+  event: K,
+  payload: PipelineEvents[K],
+) => void;
+
 type Listeners = { [K in keyof PipelineEvents]: Set<PipelineListener<K>> };
 
 /** Tells listeners what happens. A listener that throws hurts nobody but itself. */
