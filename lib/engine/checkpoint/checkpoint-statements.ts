@@ -6,8 +6,8 @@ export interface CheckpointStatements {
   readonly load: string;
   /**
    * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes that changed or NULL,
-   * `$5` commit position, `$6` its end or NULL.
-   * Returns `server`: the system identifier when the row was written, else NULL.
+   * `$5` commit position, `$6` its end or NULL, `$7` commit position of the first transaction of those that end there: it
+   * decides. Returns `server`: the system identifier when the row was written, else NULL.
    */
   readonly advance: string;
   /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes like `advance`, `$5` boundary. Returns `server` like `advance`. */
@@ -31,8 +31,8 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
       values: '$5::text::pg_lsn, $6::text::pg_lsn',
       assignments: `commit_lsn = excluded.commit_lsn,
     confirmed_lsn = greatest(stored.confirmed_lsn, excluded.confirmed_lsn)`,
-      isNew: `coalesce(excluded.commit_lsn > stored.commit_lsn, true)
-    AND coalesce(excluded.commit_lsn >= stored.confirmed_lsn, true)`,
+      isNew: `coalesce($7::text::pg_lsn > stored.commit_lsn, true)
+    AND coalesce($7::text::pg_lsn >= stored.confirmed_lsn, true)`,
     }),
 
     confirm: upsert(table, {
