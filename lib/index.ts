@@ -1,4 +1,9 @@
 export { Checkpoint } from './decorators/checkpoint.decorator.js';
+export { OnBatch } from './decorators/on-batch.decorator.js';
+export {
+  OnChange,
+  type OnChangeOptions,
+} from './decorators/on-change.decorator.js';
 export { OnSchemaChange } from './decorators/on-schema-change.decorator.js';
 export { OnSessionIdentity } from './decorators/on-session-identity.decorator.js';
 export { OnSlotOrigin } from './decorators/on-slot-origin.decorator.js';
@@ -49,6 +54,14 @@ export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
 export type {
+  BatchOptions,
+  CheckpointStoreOptions,
+  ResolvedBatchOptions,
+  ResolvedCheckpointStoreOptions,
+  ResolvedSinkRetryOptions,
+  SinkRetryOptions,
+} from './engine/options/delivery-options.js';
+export type {
   HealthOptions,
   ResolvedHealthOptions,
 } from './engine/options/health-options.js';
@@ -96,4 +109,6 @@ export {
   type AppliedTransaction,
   type CheckpointTableOptions,
 } from './engine/checkpoint/checkpoint-table.js';
+export type { ChangeContext } from './sinks/change-handlers.js';
+export type { ChangeOp } from './sinks/change-settings.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';

@@ -4,6 +4,31 @@ export type Answer =
   | { readonly kind: 'no_promise' }
   | { readonly kind: 'rejected'; readonly error: unknown };
 
+/** A handler returned nothing that can be awaited. Tells this from whatever a handler throws. */
+export class NoPromiseError extends Error {
+  override readonly name = 'NoPromiseError';
+
+  constructor(
+    /** How messages name the handler. */
+    readonly handler: string,
+  ) {
+    super(`${handler} returned no promise`);
+  }
+}
+
+/**
+ * What a handler returned, to be awaited.
+ *
+ * @throws {NoPromiseError} when it is no promise
+ */
+export function promised(
+  handler: string,
+  result: unknown,
+): PromiseLike<unknown> {
+  if (!isPromiseLike(result)) throw new NoPromiseError(handler);
+  return result;
+}
+
 /** Calls a method of the user and waits for its answer. Never rejects. */
 export async function answerOf(ask: () => unknown): Promise<Answer> {
   try {

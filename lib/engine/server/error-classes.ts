@@ -33,7 +33,7 @@ export interface JudgedError {
   /** `wal_sender_timeout` in milliseconds, where another session holds the slot and the server told it. */
   readonly walSenderTimeoutMs?: number | null;
   /** See {@link ConnectionFault.retryAfterMs}. */
-  readonly retryAfterMs?: number | undefined;
+  readonly retryAfterMs?: number | null;
 }
 
 const SQLSTATE = /^[0-9A-Z]{5}$/;
