@@ -3,7 +3,7 @@ import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Controller, type Provider, type Type } from '@nestjs/common';
+import { Controller, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
   ClientProxyFactory,
@@ -12,14 +12,7 @@ import {
   Payload,
   Transport,
 } from '@nestjs/microservices';
-import { Test } from '@nestjs/testing';
-import {
-  formatLsn,
-  getPipelineToken,
-  Pipeline,
-  type PipelineOptions,
-  ReplicantModule,
-} from 'nestjs-replicant';
+import { formatLsn } from 'nestjs-replicant';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { codeBlocks } from '../tools/markdown.mjs';
 import { OrderEvents } from './guide/broker.sink.js';
@@ -27,6 +20,7 @@ import { ChangeFile, readChanges } from './guide/file.sink.js';
 import { OrderWebhook } from './guide/http.sink.js';
 import { Mailer, OrderMails } from './guide/mail.sink.js';
 import { Cache, CacheInvalidation } from './guide/message.sink.js';
+import { bootWithStore } from './support/boot-with-store.js';
 import { freePort } from './support/free-port.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
@@ -52,33 +46,6 @@ describe('the sinks of the guide to delivery', () => {
     return source;
   }
 
-  /** An application whose checkpoint the library keeps, streaming. */
-  async function boot(
-    source: TestDatabase,
-    providers: Provider[],
-    options: Partial<PipelineOptions> = {},
-  ): Promise<Pipeline> {
-    const module = await Test.createTestingModule({
-      imports: [
-        ReplicantModule.forRoot({
-          connection: source.url,
-          slotName: `slot_${source.name}`,
-          publication: 'p',
-          goForwardOnly: true,
-          checkpointStore: { connection: source.url },
-          startup: 'wait',
-          ...options,
-        }),
-      ],
-      providers,
-    })
-      .setLogger(false)
-      .compile();
-    await module.init();
-    onTestFinished(() => module.close());
-    return module.get<Pipeline>(getPipelineToken());
-  }
-
   it('broker: awaits each event, with the key of its row and an id of its own', async () => {
     const received: { key: string; headers: object; value: string }[] = [];
     @Controller()
@@ -98,7 +65,7 @@ describe('the sinks of the guide to delivery', () => {
       await client.close();
     });
     const source = await ordersIn('total int');
-    const pipeline = await boot(source, [
+    const pipeline = await bootWithStore(source, [
       OrderEvents,
       { provide: 'BROKER', useValue: client },
     ]);
@@ -133,7 +100,7 @@ describe('the sinks of the guide to delivery', () => {
       return answers.shift() ?? 200;
     });
     const source = await ordersIn('total int');
-    const pipeline = await boot(
+    const pipeline = await bootWithStore(
       source,
       [{ provide: OrderWebhook, useFactory: () => new OrderWebhook(url) }],
       { sinkRetry: { maxRetries: 1, backoffMs: 10 } },
@@ -158,7 +125,7 @@ describe('the sinks of the guide to delivery', () => {
     onTestFinished(() => rm(folder, { recursive: true }));
     const file = path.join(folder, 'changes.jsonl');
     const source = await ordersIn('note text');
-    const pipeline = await boot(
+    const pipeline = await bootWithStore(
       source,
       [{ provide: ChangeFile, useFactory: () => new ChangeFile(file) }],
       // The second transaction is larger, and is read while it arrives.
@@ -197,7 +164,7 @@ describe('the sinks of the guide to delivery', () => {
       }
     }
     const source = await ordersIn('email text');
-    const pipeline = await boot(source, [
+    const pipeline = await bootWithStore(source, [
       OrderMails,
       { provide: Mailer, useClass: Outgoing },
     ]);
@@ -229,7 +196,7 @@ describe('the sinks of the guide to delivery', () => {
       }
     }
     const source = await ordersIn('total int');
-    const pipeline = await boot(
+    const pipeline = await bootWithStore(
       source,
       [CacheInvalidation, { provide: Cache, useClass: Names }],
       { messages: true },

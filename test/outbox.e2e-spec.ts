@@ -1,6 +1,15 @@
+import {
+  ClientProxy,
+  type ReadPacket,
+  type WritePacket,
+} from '@nestjs/microservices';
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../sample/03-outbox/billing/ledger.js';
 import { Database } from '../sample/03-outbox/database.js';
+import {
+  BILLING,
+  OutboxRelay,
+} from '../sample/03-outbox/relay/outbox.relay.js';
 import {
   BILLING_SCHEMA,
   type OrderEvent,
@@ -8,8 +17,35 @@ import {
 } from '../sample/03-outbox/schema.js';
 import { OrderService } from '../sample/03-outbox/shop/order.service.js';
 import { judge } from '../sample/03-outbox/verdict.js';
+import { bootWithStore } from './support/boot-with-store.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
+
+/** Books everything at once. */
+class Billing extends ClientProxy {
+  readonly events: unknown[] = [];
+
+  async connect(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  protected override publish(
+    { data }: ReadPacket<unknown>,
+    answer: (packet: WritePacket) => void,
+  ): () => void {
+    this.events.push(data);
+    answer({ response: 'booked', isDisposed: true });
+    return () => {};
+  }
+
+  protected override async dispatchEvent<T>(): Promise<T> {
+    throw new Error('An event that nobody answers.');
+  }
+
+  override unwrap<T>(): T {
+    throw new Error('There is nothing below.');
+  }
+}
 
 describe('the parts of the sample 03-outbox', () => {
   const suite = useServer();
@@ -52,6 +88,24 @@ describe('the parts of the sample 03-outbox', () => {
     ).toEqual([
       { order_id: id, type: 'placed', payload: { cents: 1_000 } },
       { order_id: id, type: 'amended', payload: { cents: 250 } },
+    ]);
+  });
+
+  it('relays an event whose row is deleted in the transaction that inserts it', async () => {
+    const { shop } = await databases();
+    const billing = new Billing();
+    const pipeline = await bootWithStore(
+      shop,
+      [OutboxRelay, { provide: BILLING, useValue: billing }],
+      { publication: 'outbox_pub' },
+    );
+    await shop.query(
+      `BEGIN; INSERT INTO outbox (order_id, type, payload) VALUES (7, 'placed', '{"cents": 5}'); DELETE FROM outbox; COMMIT`,
+    );
+    await pipeline.caughtUp();
+    expect(await shop.query('SELECT FROM outbox')).toEqual([]);
+    expect(billing.events).toEqual([
+      { id: '1', orderId: 7, type: 'placed', payload: '{"cents": 5}' },
     ]);
   });
 
