@@ -38,11 +38,11 @@ class Billing extends ClientProxy {
     return () => {};
   }
 
-  protected override async dispatchEvent<T>(): Promise<T> {
+  protected override async dispatchEvent(): Promise<never> {
     throw new Error('An event that nobody answers.');
   }
 
-  override unwrap<T>(): T {
+  override unwrap(): never {
     throw new Error('There is nothing below.');
   }
 }

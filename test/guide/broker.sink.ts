@@ -28,7 +28,6 @@ export class OrderEvents {
       };
       await lastValueFrom(
         this.broker.emit('orders', event).pipe(timeout(10_000)),
-        { defaultValue: undefined },
       );
     }
   }
