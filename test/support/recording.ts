@@ -13,6 +13,10 @@ export interface RecordingOptions extends Partial<PipelineOptions> {
   readonly target: TestDatabase;
   /** Runs in each call of the sink, after its rows are written and before they are committed. */
   readonly inside?: (call: Call) => Promise<unknown>;
+  /** Runs in each call of the sink when all is committed. */
+  readonly after?: (call: Call) => Promise<unknown>;
+  /** Runs before each statement by which the library itself reads or stores the checkpoint of the sink. */
+  readonly asking?: () => Promise<unknown>;
 }
 
 /** One call of the sink. */
@@ -39,13 +43,14 @@ export async function recording(
   source: TestDatabase,
   options: RecordingOptions,
 ): Promise<Recording> {
-  const { target, inside, ...pipelineOptions } = options;
+  const { target, inside, after, asking, ...pipelineOptions } = options;
   await target.query(
     'create table if not exists recorded(id int, commit_lsn pg_lsn)',
   );
-  const checkpoints = new CheckpointTable((sql, values) =>
-    target.query(sql, values),
-  );
+  const checkpoints = new CheckpointTable(async (sql, values) => {
+    await asking?.();
+    return target.query(sql, values);
+  });
   const pool = new Pool({ ...target.connection, max: 2 });
   pool.on('error', () => {});
   const committed: (readonly number[])[] = [];
@@ -74,7 +79,6 @@ export async function recording(
         ids.push(...(await record(client, transaction)));
       await inside?.({ transactions, ids });
       await client.query('commit');
-      committed.push(ids);
     } catch (error) {
       failed.push(ids);
       await client.query('rollback');
@@ -82,6 +86,8 @@ export async function recording(
     } finally {
       client.release();
     }
+    committed.push(ids);
+    await after?.({ transactions, ids });
   }
 
   pipeline.attach({

@@ -5,10 +5,12 @@
 export class ConnectionFault extends Error {
   override readonly name = 'ConnectionFault';
 
+  /**
+   * @param retryAfterMs milliseconds until the next attempt; by default as after a lost connection
+   */
   constructor(
     message: string,
-    /** Milliseconds after which it is tried again, where the fault has a pace of its own. */
-    readonly retryAfterMs?: number,
+    readonly retryAfterMs: number | null = null,
   ) {
     super(message);
   }
