@@ -1,4 +1,4 @@
-import { promised } from '../engine/model/answer.js';
+import { promiseOf } from '../engine/model/answer.js';
 import type { Transaction } from '../engine/model/transaction.js';
 import {
   changeSettings,
@@ -48,7 +48,7 @@ export function createChangeHandler(
       const taking = handlers.get(change.relation);
       if (taking === undefined) continue;
       for (const { ops, place, method } of taking) {
-        if (ops.has(change.op)) await promised(place, method(change, context));
+        if (ops.has(change.op)) await promiseOf(place, method(change, context));
       }
     }
   };

@@ -1,4 +1,4 @@
-import { NoPromiseError, promised } from '../model/answer.js';
+import { NoPromiseError, promiseOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
 import type { Delivery } from '../model/delivery.js';
 import { HaltError } from '../model/halt.js';
@@ -92,7 +92,7 @@ async function failureOf(
 
 async function callHandler(call: SinkCall): Promise<void> {
   try {
-    await promised(call.what, call.call());
+    await promiseOf(call.what, call.call());
   } catch (error) {
     if (error instanceof NoPromiseError) {
       throw new HaltError('sink_failed/no_promise', {

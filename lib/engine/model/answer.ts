@@ -21,7 +21,7 @@ export class NoPromiseError extends Error {
  *
  * @throws {NoPromiseError} when it is no promise
  */
-export function promised(
+export function promiseOf(
   handler: string,
   result: unknown,
 ): PromiseLike<unknown> {
