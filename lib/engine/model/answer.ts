@@ -8,10 +8,7 @@ export type Answer =
 export class NoPromiseError extends Error {
   override readonly name = 'NoPromiseError';
 
-  constructor(
-    /** How messages name the handler. */
-    readonly handler: string,
-  ) {
+  constructor(handler: string) {
     super(`${handler} returned no promise`);
   }
 }
@@ -19,6 +16,7 @@ export class NoPromiseError extends Error {
 /**
  * What a handler returned, to be awaited.
  *
+ * @param handler how messages name it
  * @throws {NoPromiseError} when it is no promise
  */
 export function promiseOf(
@@ -42,7 +40,7 @@ export async function answerOf(ask: () => unknown): Promise<Answer> {
 }
 
 /** Whether a method written in JavaScript returned something that can be awaited. */
-export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === 'object' &&
     value !== null &&
