@@ -1,4 +1,9 @@
 export { Checkpoint } from './decorators/checkpoint.decorator.js';
+export { OnBatch } from './decorators/on-batch.decorator.js';
+export {
+  OnChange,
+  type OnChangeOptions,
+} from './decorators/on-change.decorator.js';
 export {
   OnMessage,
   type OnMessageOptions,
@@ -53,6 +58,14 @@ export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
 export type {
+  BatchOptions,
+  CheckpointStoreOptions,
+  ResolvedBatchOptions,
+  ResolvedCheckpointStoreOptions,
+  ResolvedSinkRetryOptions,
+  SinkRetryOptions,
+} from './engine/options/delivery-options.js';
+export type {
   HealthOptions,
   ResolvedHealthOptions,
 } from './engine/options/health-options.js';
@@ -64,7 +77,8 @@ export type {
   TypesOption,
 } from './engine/options/pipeline-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
-export { Pipeline, PipelineStateError } from './engine/pipeline.js';
+export { Pipeline } from './engine/pipeline.js';
+export { PipelineStateError } from './engine/pipeline/state-error.js';
 export type {
   PipelineEvents,
   PipelineListener,
@@ -100,4 +114,6 @@ export {
   type AppliedTransaction,
   type CheckpointTableOptions,
 } from './engine/checkpoint/checkpoint-table.js';
+export type { ChangeContext } from './sinks/change-handlers.js';
+export type { ChangeOp } from './sinks/change-settings.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';

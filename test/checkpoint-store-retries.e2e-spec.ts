@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { PipelineStateError } from '../lib/engine/pipeline.js';
+import { PipelineStateError } from '../lib/engine/pipeline/state-error.js';
 import { answeringProxy } from './support/answering-proxy.js';
 import { inserted } from './support/capture.js';
 import {

@@ -128,7 +128,7 @@ describe('the methods with @OnMessage()', () => {
     const lsn = await emit(databases.source, 'outbox');
     const halt = await haltedFor(pipeline, 'sink_failed/no_promise');
     expect(halt.lsn).toBe(lsn);
-    expect(halt.detail).toContain('an @OnMessage() method of Forgetful');
+    expect(halt.detail).toBe('Forgetful.every returned no promise');
     expect(relay.calls).toEqual(['outbox outbox bigint', 'outbox is done']);
   });
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { formatLsn } from '../lib/engine/model/lsn.js';
-import { PipelineStateError } from '../lib/engine/pipeline.js';
+import { PipelineStateError } from '../lib/engine/pipeline/state-error.js';
 import { capture, inserted } from './support/capture.js';
 import { freePort } from './support/free-port.js';
 import {

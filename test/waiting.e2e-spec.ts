@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HaltError } from '../lib/engine/model/halt.js';
 import { parseLsn } from '../lib/engine/model/lsn.js';
-import { PipelineStateError } from '../lib/engine/pipeline.js';
+import { PipelineStateError } from '../lib/engine/pipeline/state-error.js';
 import { capture, inserted } from './support/capture.js';
 import { currentLsn } from './support/logical-slot.js';
 import { sourceAndTarget } from './support/source-and-target.js';

@@ -3,7 +3,7 @@ import { HALTS } from '../lib/engine/model/halts.js';
 const INTRODUCTION = `# Halts
 
 A pipeline that cannot go on without losing or corrupting data **halts**: it stands still, leaves slot and checkpoint as they are, and says
-why. Nothing is skipped or dropped. The server keeps the WAL from there on, so a halt must not be left alone for long:
+why. Nothing is skipped or dropped unless [somebody orders it](operations.md#a-transaction-that-cannot-be-applied). The server keeps the WAL from there on, so a halt must not be left alone for long:
 [what pins WAL, and how to see it](operations.md#what-pins-wal-and-how-to-see-it).
 
 The same code, position and remedy stand in

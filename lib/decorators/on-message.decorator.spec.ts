@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, MessageContext } from '../engine/model/message.js';
-import { messageHandlers } from '../sinks/sink.metadata.js';
+import { membersOf } from '../sinks/sink.metadata.js';
 import { OnMessage } from './on-message.decorator.js';
 
 const SYMBOL = Symbol('handler');
@@ -25,11 +25,11 @@ describe('OnMessage', () => {
       @OnMessage()
       async last(): Promise<void> {}
     }
-    expect(messageHandlers(Sink)).toEqual([
-      { property: 'outbox', prefix: 'outbox' },
-      { property: 'every' },
-      { property: SYMBOL, prefix: '' },
-      { property: 'last' },
+    expect(membersOf('message', Sink)).toEqual([
+      { property: 'outbox', settings: { prefix: 'outbox' } },
+      { property: 'every', settings: {} },
+      { property: SYMBOL, settings: { prefix: '' } },
+      { property: 'last', settings: {} },
     ]);
   });
 
@@ -51,7 +51,7 @@ describe('OnMessage', () => {
       @OnMessage()
       readonly property = 1;
     }
-    expect(messageHandlers(Sink)).toHaveLength(4);
+    expect(membersOf('message', Sink)).toHaveLength(4);
   });
 
   it('is inherited, and of an overridden method decorated anew the last word counts', () => {
@@ -68,27 +68,14 @@ describe('OnMessage', () => {
 
       override async two(): Promise<void> {}
     }
-    expect(messageHandlers(Derived)).toEqual([
-      { property: 'one', prefix: 'new' },
-      { property: 'two' },
+    expect(membersOf('message', Derived)).toEqual([
+      { property: 'one', settings: { prefix: 'new' } },
+      { property: 'two', settings: {} },
     ]);
-    expect(messageHandlers(Base)).toEqual([
-      { property: 'one', prefix: 'old' },
-      { property: 'two' },
+    expect(membersOf('message', Base)).toEqual([
+      { property: 'one', settings: { prefix: 'old' } },
+      { property: 'two', settings: {} },
     ]);
-  });
-
-  it('is refused twice on one method, of which one would be forgotten', () => {
-    expect(() => {
-      class Sink {
-        @OnMessage({ prefix: 'a' })
-        @OnMessage({ prefix: 'b' })
-        async both(): Promise<void> {}
-      }
-      return Sink;
-    }).toThrow(
-      'Sink.both has @OnMessage() twice; write a method for each prefix.',
-    );
   });
 
   it('is refused on a static method', () => {

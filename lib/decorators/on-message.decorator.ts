@@ -1,6 +1,6 @@
 import type { Message, MessageContext } from '../engine/model/message.js';
-import { markMessageHandler } from '../sinks/sink.metadata.js';
-import type { HookDecorator } from './hook-decorator.js';
+import { markMember } from '../sinks/sink.metadata.js';
+import type { HandlerDecorator } from './handler-decorator.js';
 
 /** Which messages a method takes. */
 export interface OnMessageOptions {
@@ -22,12 +22,8 @@ export interface OnMessageOptions {
  */
 export function OnMessage(
   options: OnMessageOptions = {},
-): HookDecorator<[message: Message, context: MessageContext]> {
-  const { prefix } = options;
+): HandlerDecorator<[message: Message, context: MessageContext]> {
   return (prototype, property) => {
-    markMessageHandler(
-      prototype,
-      prefix === undefined ? { property } : { property, prefix },
-    );
+    markMember('message', prototype, { property, settings: options });
   };
 }

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { MemoryKeeper } from '../../test/support/keeper.js';
 import { waitFor } from '../../test/support/wait-for.js';
 import type { ConnectionOption } from './options/pipeline-options.js';
-import { Pipeline, PipelineStateError } from './pipeline.js';
+import { Pipeline } from './pipeline.js';
+import { PipelineStateError } from './pipeline/state-error.js';
 
 const NOWHERE = { host: '127.0.0.1', port: 1, user: 'none', database: 'none' };
 

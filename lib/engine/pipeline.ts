@@ -1,14 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { AttachedSink, Sink } from './deliver/sink.js';
+import type { AttachedSink } from './deliver/sink.js';
 import { SinkRetries } from './deliver/sink-retries.js';
-import { ConnectionFault } from './model/connection-fault.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
-import type {
-  ConnectionOption,
-  PipelineOptions,
-} from './options/pipeline-options.js';
+import type { PipelineOptions } from './options/pipeline-options.js';
 import {
   resolveConnection,
   resolveOptions,
@@ -17,20 +13,20 @@ import {
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
-import { liveStatus } from './pipeline/progress.js';
 import { PipelineRecord } from './pipeline/record.js';
 import { PipelineSchema } from './pipeline/schema.js';
+import { sinkMaker, type SinkMaker } from './pipeline/sink-maker.js';
+import { skipRefusal } from './pipeline/skip-refusal.js';
+import { Skipping } from './pipeline/skipping.js';
 import { SlotWatch } from './pipeline/slot-watch.js';
+import { SourceAccess } from './pipeline/source-access.js';
+import { PipelineStateError } from './pipeline/state-error.js';
+import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
 import { Advice } from './server/advice.js';
-import {
-  type CommandSession,
-  type SessionTarget,
-  withSqlSession,
-} from './server/session.js';
-import { judgeError } from './server/error-classes.js';
-import { dropSlot } from './server/slot.js';
+import { withSqlSession } from './server/session.js';
+import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
 import { readWalEnd } from './server/wal-end.js';
 import type {
@@ -40,17 +36,11 @@ import type {
 import type { PipelineState } from './telemetry/pipeline-state.js';
 import type { PipelineStatus } from './telemetry/pipeline-status.js';
 
-/** A pipeline was asked for something that its state does not allow. */
-export class PipelineStateError extends Error {
-  override readonly name = 'PipelineStateError';
-}
-
 /** Captures one slot into one sink. Injected with `@InjectPipeline()`. */
 export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
-  readonly #connection: ConnectionOption;
-  readonly #applicationName: string;
+  readonly #source: SourceAccess;
   /** `null` when the sink keeps its checkpoint. */
   readonly #library: LibraryCheckpoint | null;
   readonly #record = new PipelineRecord();
@@ -61,9 +51,10 @@ export class Pipeline {
   readonly #handlers = new HandlerScope();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
-  /** Makes the sink of a start. */
-  #sink: ((signal: AbortSignal) => Sink) | null = null;
+  #sink: SinkMaker | null = null;
   #loop: PipelineLoop | null = null;
+  /** What this start was told to pass over. */
+  #skipping: Skipping | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
   #startAgain = false;
@@ -83,8 +74,10 @@ export class Pipeline {
     options: PipelineOptions,
   ) {
     this.options = resolveOptions(options);
-    this.#connection = resolveConnection('connection', options.connection);
-    this.#applicationName = `nestjs-replicant ${name}`;
+    this.#source = new SourceAccess(
+      resolveConnection('connection', options.connection),
+      `nestjs-replicant ${name}`,
+    );
     const { checkpointStore } = this.options;
     this.#library =
       options.checkpointStore === undefined || checkpointStore === null
@@ -98,7 +91,7 @@ export class Pipeline {
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
-        withSqlSession(this.#target(signal), (session) =>
+        withSqlSession(this.#source.target(signal), (session) =>
           readSlotSample(session, slotName),
         ),
     });
@@ -125,24 +118,12 @@ export class Pipeline {
       throw new PipelineStateError(
         `Pipeline "${this.name}" has a sink already.`,
       );
-    const { checkpoint } = sink;
-    const library = this.#library;
-    if (library === null) {
-      if (checkpoint === undefined)
-        throw new PipelineStateError(
-          `The sink of pipeline "${this.name}" has no checkpoint: give it one, or the pipeline the option checkpointStore.`,
-        );
-      this.#sink = () => ({ ...sink, checkpoint });
-    } else {
-      if (checkpoint !== undefined)
-        throw new PipelineStateError(
-          `The sink of pipeline "${this.name}" has a checkpoint of its own, and the option checkpointStore gives it another: remove one of them.`,
-        );
-      this.#sink = (signal) => {
-        const keeper = library.open(this.#applicationName, signal);
-        return { ...sink, checkpoint: { kind: 'store', keeper } };
-      };
-    }
+    this.#sink = sinkMaker(
+      this.name,
+      sink,
+      this.#library,
+      this.#source.applicationName,
+    );
   }
 
   /**
@@ -151,21 +132,52 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when no sink is attached
    */
   start(): void {
-    if (this.#sink === null) {
-      throw new PipelineStateError(
-        `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
-      );
-    }
+    const sink = this.#attached();
     if (this.#stopping !== null) {
       this.#startAgain = true;
       return;
     }
     if (this.#loop !== null) return;
+    this.#begin(sink, null);
+  }
+
+  /**
+   * Starts a halted pipeline again and passes over the one transaction at which its sink failed: its changes are lost to the
+   * sink, everything before and behind it is delivered. Resolves when its end is stored with the checkpoint and confirmed to
+   * the server, so that it never comes again. The order holds for this start alone. A message outside transactions at which
+   * the sink failed is passed over in the same way.
+   *
+   * @param lsn - exactly {@link Halt.lsn} of {@link Pipeline.halt}
+   * @throws {@link PipelineStateError} unless the pipeline has halted with `sink_failed`, or a code below it, at this position;
+   * nothing is touched then. And when the pipeline is stopped before it is done
+   * @throws {@link HaltError} when the pipeline halts before it is done
+   */
+  async skipTransaction(lsn: Lsn): Promise<void> {
+    const { state, halt, name } = this;
+    const stopping = this.#stopping !== null;
+    const refusal = skipRefusal({ state, stopping, halt }, lsn);
+    if (refusal !== null)
+      throw new PipelineStateError(`Pipeline "${name}" ${refusal}`);
+    const of = halt?.delivery === 'message' ? 'message' : 'transaction';
+    const skipping = new Skipping(of, lsn, {
+      confirmedFlush: (signal) =>
+        this.#source.ask(
+          (session) => readConfirmedFlush(session, this.options.slotName),
+          signal,
+        ),
+      skipped: () => this.#record.events.emit('skipped', { commitLsn: lsn }),
+    });
+    this.#begin(this.#attached(), skipping);
+    await skipping.done;
+  }
+
+  #begin(makeSink: SinkMaker, skipping: Skipping | null): void {
     this.#startAgain = false;
+    this.#skipping = skipping;
     this.#wanted = true;
     this.#slotWatch.forget();
     const abort = new AbortController();
-    const sink = this.#sink(abort.signal);
+    const sink = makeSink(abort.signal);
     const { checkpoint } = sink;
     this.#release = async () => {
       abort.abort();
@@ -177,11 +189,12 @@ export class Pipeline {
         pipeline: this.name,
         options: this.options,
         sink,
-        target: this.#target(abort.signal),
+        target: this.#source.target(abort.signal),
         advice: new Advice(this.options.publications, (message) =>
           record.warning(message),
         ),
         schema: this.#schema,
+        skipping,
         work: this.#work,
         retries: new SinkRetries(this.options.sinkRetry),
         insideDelivery: (work) => this.#handlers.run(work),
@@ -222,6 +235,7 @@ export class Pipeline {
     this.#startAgain = false;
     this.#wanted = false;
     this.#slotWatch.cancel();
+    this.#skipping?.stopped(this.#wasStopped());
     const loop = this.#loop;
     if (loop !== null) {
       // The last store of positions must not join a transaction of the caller's context.
@@ -260,7 +274,7 @@ export class Pipeline {
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
-    const wanted = lsn ?? (await this.#ask(readWalEnd));
+    const wanted = lsn ?? (await this.#source.ask(readWalEnd));
     if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
@@ -278,7 +292,9 @@ export class Pipeline {
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
-    await this.#ask((session) => dropSlot(session, this.options.slotName));
+    await this.#source.ask((session) =>
+      dropSlot(session, this.options.slotName),
+    );
     this.#slotWatch.forget();
   }
 
@@ -297,22 +313,14 @@ export class Pipeline {
 
   /** Where it is, ready for JSON. It asks nobody. */
   status(): PipelineStatus {
-    return {
-      pipeline: this.name,
-      slotName: this.options.slotName,
-      state: this.state,
-      reason: this.reason,
-      since: this.#record.since.toISOString(),
-      ...liveStatus(
-        this.state,
-        this.#loop?.connection ?? null,
-        this.#work,
-        this.#slotWatch.status,
-      ),
-      ...this.#record.progress.status,
-      waiting: this.#record.slotWait,
-      halt: this.halt?.toJSON() ?? null,
-    };
+    return pipelineStatus(
+      this.name,
+      this.options.slotName,
+      this.#record,
+      this.#loop?.connection ?? null,
+      this.#work,
+      this.#slotWatch.status,
+    );
   }
 
   /** Calls `listener` at each event of this name. A listener that throws or rejects costs a process warning, and hurts nobody else. */
@@ -333,22 +341,17 @@ export class Pipeline {
     return this;
   }
 
-  #target(signal: AbortSignal): SessionTarget {
-    return {
-      connection: this.#connection,
-      applicationName: this.#applicationName,
-      signal,
-    };
+  #attached(): SinkMaker {
+    if (this.#sink === null) {
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" has no sink: declare a class with @ReplicantSink().`,
+      );
+    }
+    return this.#sink;
   }
 
-  /** Runs work on a short session. Of a failure only its class is told: the server's text may name what is nobody's business. */
-  async #ask<T>(work: (session: CommandSession) => Promise<T>): Promise<T> {
-    try {
-      const target = this.#target(new AbortController().signal);
-      return await withSqlSession(target, work);
-    } catch (error) {
-      throw new ConnectionFault(judgeError(error, 'login').reason);
-    }
+  #wasStopped(): PipelineStateError {
+    return new PipelineStateError(`Pipeline "${this.name}" was stopped.`);
   }
 
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
@@ -386,12 +389,13 @@ export class Pipeline {
       this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.
       if (this.#startAgain) return;
-      this.#waiters.reject(
-        new PipelineStateError(`Pipeline "${this.name}" was stopped.`),
-      );
+      this.#waiters.reject(this.#wasStopped());
     } else {
+      const error = new HaltError(end);
+      // Before anybody is told: who hears it may start the pipeline again, and wait for that.
+      this.#waiters.reject(error);
+      this.#skipping?.halted(error);
       this.#record.halted(end);
-      this.#waiters.reject(new HaltError(end));
     }
   }
 
@@ -403,9 +407,10 @@ export class Pipeline {
   }
 
   #moved(): void {
-    const durable = this.#loop?.connection?.positions.durable;
-    if (durable === undefined) return;
-    this.#work.durable(durable);
-    this.#waiters.noteDurable(durable);
+    const positions = this.#loop?.connection?.positions;
+    if (positions === undefined) return;
+    this.#work.durable(positions.durable);
+    this.#waiters.noteDurable(positions.durable);
+    this.#skipping?.moved(positions.flush);
   }
 }

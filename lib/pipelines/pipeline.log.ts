@@ -7,9 +7,9 @@ import type { Pipeline } from '../engine/pipeline.js';
 const REPEAT_MS = 30_000;
 
 /**
- * Writes one line for the beginning of each stream, each halt, each attempt to connect again for a new reason, each change to
- * standby, each schema change that passes, and each warning of a pipeline. What a sink's own error says is never written: it may
- * hold row values.
+ * Writes one line for the beginning of each stream, each halt, each attempt to connect again or to deliver again for a new reason,
+ * each change to standby, each schema change that passes, each transaction that was passed over, and each warning of a pipeline.
+ * What a sink's own error says is never written: it may hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
   const title = `Pipeline "${pipeline.name}"`;
@@ -18,6 +18,7 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
   /** Since it was a standby it has not streamed. */
   let standby = false;
   const news = new News();
+  const retries = new News();
   pipeline.on('halt', ({ halt }) => {
     halted = halt;
     const at = halt.lsn === null ? '' : ` at ${formatLsn(halt.lsn)}`;
@@ -49,6 +50,20 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
     if (!news.isNew(reason)) return;
     logger.warn(
       `${title} connects again in ${delayMilliseconds} ms (attempt ${attempt}): ${reason}`,
+    );
+  });
+  pipeline.on(
+    'retry',
+    ({ of, reason, attempt, maxRetries, delayMilliseconds }) => {
+      if (!retries.isNew(`${of}: ${reason}`)) return;
+      logger.warn(
+        `${title} tries the ${of} again in ${delayMilliseconds} ms (attempt ${attempt} of ${maxRetries}): ${reason}`,
+      );
+    },
+  );
+  pipeline.on('skipped', ({ commitLsn }) => {
+    logger.warn(
+      `${title} has passed over ${formatLsn(commitLsn)} as skipTransaction() was told: the sink never gets it`,
     );
   });
   pipeline.on('schemaChange', ({ change, commitLsn }) => {

@@ -514,6 +514,56 @@ describe('the log', () => {
     ]);
   });
 
+  it('has one line for each reason to try again, and not one for each attempt', () => {
+    const reason = 'a handler of OrdersSink failed with Error';
+    for (const [attempt, of] of [
+      'sink',
+      'sink',
+      'checkpoint',
+      'sink',
+    ].entries())
+      stub.emit('retry', {
+        of,
+        reason,
+        attempt: attempt + 1,
+        maxRetries: 5,
+        delayMilliseconds: 1_000,
+      });
+    expect(logger.lines).toEqual([
+      `warn Pipeline "default" tries the sink again in 1000 ms (attempt 1 of 5): ${reason}`,
+      `warn Pipeline "default" tries the checkpoint again in 1000 ms (attempt 3 of 5): ${reason}`,
+      `warn Pipeline "default" tries the sink again in 1000 ms (attempt 4 of 5): ${reason}`,
+    ]);
+  });
+
+  it('tells at most twice a minute that the sink is tried again for the same reason', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    for (let second = 0; second < 60; second++) {
+      stub.emit('retry', {
+        of: 'sink',
+        reason: 'a handler of OrdersSink failed with Error',
+        attempt: 1,
+        maxRetries: 1,
+        delayMilliseconds: 1_000,
+      });
+      stub.enter('streaming');
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(
+      logger.lines.filter((line) => line.includes('tries the sink')),
+    ).toHaveLength(2);
+  });
+
+  it('has one line for what was passed over, and none for batches and messages', () => {
+    stub.emit('skipped', { commitLsn: 0x16_b374_d848n });
+    stub.emit('batch', { transactions: 3, commitLsn: 1n });
+    stub.emit('message', { lsn: 1n, bytes: 1 });
+    expect(logger.lines).toEqual([
+      'warn Pipeline "default" has passed over 16/B374D848 as skipTransaction() was told: the sink never gets it',
+    ]);
+  });
+
   it('has one line for a warning', () => {
     stub.emit('warning', { message: 'wal_sender_timeout is 0' });
     expect(logger.lines).toEqual([

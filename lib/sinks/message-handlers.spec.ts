@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { unreachable } from '../../test/support/stub-pipeline.js';
 import { OnMessage } from '../decorators/on-message.decorator.js';
 import type { MessageHandler } from '../engine/deliver/sink.js';
 import { NoPromiseError } from '../engine/model/answer.js';
 import type { Message, MessageContext } from '../engine/model/message.js';
-import { Pipeline } from '../engine/pipeline.js';
 import { createMessageHandler } from './message-handlers.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 
 function create(
   instance: object,
-  options: { messages: boolean } = { messages: true },
-): MessageHandler | undefined {
-  const pipeline = new Pipeline('orders', { ...unreachable, ...options });
-  return createMessageHandler(instance.constructor, instance, pipeline);
+  options = { messages: true },
+): MessageHandler | null {
+  const { constructor: sinkClass } = instance;
+  return createMessageHandler(
+    { sinkClass, instance, pipeline: 'orders' },
+    options,
+  );
 }
 
 function message(prefix: string): Message {
@@ -109,7 +110,7 @@ describe('the handler of messages', () => {
   });
 
   it('is none for a sink without such a method, where none is asked for', () => {
-    expect(create(new (class Plain {})(), { messages: false })).toBeUndefined();
+    expect(create(new (class Plain {})(), { messages: false })).toBeNull();
   });
 
   it('is refused where messages are asked for and nobody takes them, and the other way round', () => {
@@ -123,6 +124,28 @@ describe('the handler of messages', () => {
     );
     expect(() => create(new Log(), { messages: false })).toThrow(
       'Log.first has @OnMessage(), but pipeline "orders" does not ask for messages; set its option messages to true, or remove the decorator.',
+    );
+  });
+
+  it('is refused twice on one method, which would be handed a message twice', () => {
+    class Both {
+      @OnMessage({ prefix: 'a' })
+      @OnMessage()
+      async both(): Promise<void> {}
+    }
+    expect(() => create(new Both())).toThrow(
+      'Both.both has @OnMessage() twice; write a method for each prefix.',
+    );
+  });
+
+  it('is refused with a prefix that is no text', () => {
+    class Wrong {
+      // @ts-expect-error a prefix is text
+      @OnMessage({ prefix: 1 })
+      async take(): Promise<void> {}
+    }
+    expect(() => create(new Wrong())).toThrow(
+      'Wrong.take has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.',
     );
   });
 

@@ -4,6 +4,7 @@ import type { ReplicationMessage } from '../model/replication-message.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
 import { type Assembled, Assembler } from './assembler.js';
+import type { PassOrder } from './pass-order.js';
 import { RelationHistory } from './relation-history.js';
 import { SchemaWatch } from './schema-watch.js';
 import { changesOf } from '../../../test/support/changes-of.js';
@@ -78,6 +79,8 @@ const aside: ReplicationMessage[] = [
 function assembler(
   options: {
     skipThrough?: Lsn;
+    passOver?: PassOrder;
+    schema?: SchemaWatch;
     maxTransactionBytes?: number;
     maxMessageBytes?: number;
     messages?: boolean;
@@ -90,7 +93,8 @@ function assembler(
     maxMessageBytes: options.maxMessageBytes ?? 1000,
     messages: options.messages ?? true,
     skipThrough: options.skipThrough ?? null,
-    schema: new SchemaWatch(new RelationHistory(), () => {}),
+    passOver: options.passOver ?? null,
+    schema: options.schema ?? new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
   });
 }
@@ -307,6 +311,102 @@ describe('the watermark', () => {
     feed(skipping, begin(5n), insert(1), insert(2), truncate);
     expect(skipping).toMatchObject({ open: true, openBytes: 0 });
     expect(feed(skipping, commit(5n, 6n))).toMatchObject([{ kind: 'skipped' }]);
+  });
+});
+
+describe('an order to pass over', () => {
+  const order: PassOrder = { of: 'transaction', lsn: 100n };
+  const three = [99n, 100n, 101n].flatMap((lsn) => [
+    begin(lsn),
+    insert(1),
+    commit(lsn, lsn + 1n),
+  ]);
+
+  it('leaves out the transaction that commits exactly there, in its place', () => {
+    expect(feed(assembler({ passOver: order }), ...three)).toMatchObject([
+      { kind: 'transaction', end: 100n },
+      { kind: 'passed-over', endLsn: 101n },
+      { kind: 'transaction', end: 102n },
+    ]);
+  });
+
+  it('of a message does not mean the transaction whose commit begins where the message ends', () => {
+    const passOver: PassOrder = { of: 'message', lsn: 100n };
+    expect(feed(assembler({ passOver }), ...three)).toMatchObject([
+      { kind: 'transaction' },
+      { kind: 'transaction' },
+      { kind: 'transaction' },
+    ]);
+  });
+
+  it('leaves out the message outside transactions at exactly that position, and no other', () => {
+    const passOver: PassOrder = { of: 'message', lsn: 100n };
+    const passing = assembler({ passOver });
+    const at = (lsn: Lsn): ReplicationMessage => ({
+      kind: 'message',
+      transactional: false,
+      lsn,
+      prefix: '',
+      content: Buffer.alloc(0),
+    });
+    expect(feed(passing, at(99n), at(100n), at(101n))).toMatchObject([
+      { kind: 'message', message: { lsn: 99n } },
+      { kind: 'passed-over', endLsn: 100n },
+      { kind: 'message', message: { lsn: 101n } },
+    ]);
+    expect(feed(assembler({ passOver: order }), at(100n))).toMatchObject([
+      { kind: 'message' },
+    ]);
+  });
+
+  it('says nothing of what the watermark covers', () => {
+    const both = assembler({ passOver: order, skipThrough: 100n });
+    expect(feed(both, ...three)).toMatchObject([
+      { kind: 'skipped' },
+      { kind: 'skipped' },
+      { kind: 'transaction' },
+    ]);
+  });
+
+  it('holds nothing of it, however large', () => {
+    const passing = assembler({ passOver: order, maxTransactionBytes: 15 });
+    feed(passing, begin(100n), insert(1), insert(2), truncate, message(true));
+    expect(passing).toMatchObject({ open: true, openBytes: 0 });
+    expect(feed(passing, commit(100n, 101n))).toEqual([
+      { kind: 'passed-over', endLsn: 101n },
+    ]);
+  });
+
+  it('asks about a schema change that it brings when the next row of the table comes', () => {
+    const schema = new SchemaWatch(new RelationHistory(), () => {});
+    const passing = assembler({ passOver: order, schema });
+    const changed = { ...table('t'), columns: [] };
+    const row: ReplicationMessage = {
+      kind: 'insert',
+      relation: changed,
+      record: {},
+    };
+    const assembled = feed(
+      passing,
+      begin(99n),
+      { kind: 'relation', relation },
+      insert(1),
+      commit(99n, 100n),
+      begin(100n),
+      { kind: 'relation', relation: changed },
+      row,
+      commit(100n, 101n),
+      begin(101n),
+      row,
+    );
+    expect(assembled).toMatchObject([
+      { kind: 'transaction' },
+      { kind: 'passed-over' },
+      {
+        kind: 'schema-change',
+        fault: { commitLsn: 101n, changes: [{ change: 'column_dropped' }] },
+      },
+    ]);
   });
 });
 

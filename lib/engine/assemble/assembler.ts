@@ -18,6 +18,7 @@ import {
   type ContentMessage,
   OpenTransaction,
 } from './open-transaction.js';
+import { isOrdered, type PassOrder } from './pass-order.js';
 import type { SchemaWatch } from './schema-watch.js';
 
 export interface AssemblerOptions {
@@ -31,6 +32,8 @@ export interface AssemblerOptions {
   readonly messages: boolean;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
+  /** What is passed over although it was not applied. */
+  readonly passOver: PassOrder | null;
   /** Compares the tables that are announced with those that are known. */
   readonly schema: SchemaWatch;
   /** A transaction that is read while it arrives holds less than before. */
@@ -82,13 +85,16 @@ export type Assembled =
   | { readonly kind: 'schema-change'; readonly fault: SchemaChangeFault }
   /** At or below the watermark: applied before. */
   | { readonly kind: 'skipped'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
+  /** Not applied, and passed over as ordered. */
+  | { readonly kind: 'passed-over'; readonly endLsn: Lsn }
   /** Neither changes nor messages, such as when all of it was filtered. */
   | { readonly kind: 'empty'; readonly commitLsn: Lsn; readonly endLsn: Lsn }
   | AssemblyFault;
 
-/** Between Begin and Commit; without content when the watermark covers the transaction. */
+/** Between Begin and Commit; without content when the transaction is left out. */
 interface Current {
   readonly commitLsn: Lsn;
+  readonly leftOut: 'applied' | 'ordered' | null;
   readonly content: OpenTransaction | null;
 }
 
@@ -159,12 +165,12 @@ export class Assembler {
         `a transaction that commits at ${formatLsn(finalLsn)} after one at ${formatLsn(last)}`,
       );
     }
-    const { skipThrough } = this.#options;
-    const skipped = skipThrough !== null && finalLsn <= skipThrough;
-    if (!skipped) this.#schema.begin();
+    const leftOut = this.#leaveOut(finalLsn);
+    if (leftOut === null) this.#schema.begin();
     this.#current = {
       commitLsn: finalLsn,
-      content: skipped ? null : new OpenTransaction(message),
+      leftOut,
+      content: leftOut === null ? new OpenTransaction(message) : null,
     };
     return null;
   }
@@ -180,11 +186,21 @@ export class Assembler {
     // The server reads it out of the WAL when no transaction is being sent: each is sent whole, when its commit is read.
     if (this.#current !== null)
       return this.#violation('a message outside transactions before commit');
+    const { lsn } = message;
+    if (isOrdered(this.#options.passOver, 'message', lsn))
+      return { kind: 'passed-over', endLsn: lsn };
     return {
       kind: 'message',
       message: new AssembledMessage(message, null),
       bytes,
     };
+  }
+
+  /** Why a transaction is not even held. */
+  #leaveOut(commitLsn: Lsn): Current['leftOut'] {
+    const { skipThrough, passOver } = this.#options;
+    if (skipThrough !== null && commitLsn <= skipThrough) return 'applied';
+    return isOrdered(passOver, 'transaction', commitLsn) ? 'ordered' : null;
   }
 
   #add(message: ContentMessage, bytes: number): Assembled | null {
@@ -213,12 +229,13 @@ export class Assembler {
   /** The first row after an announcement tells which tables it was for. */
   #compare(
     message: ChangeMessage,
-    { commitLsn, content }: Current,
+    { commitLsn, leftOut }: Current,
   ): Assembled | null {
     const relations =
       message.kind === 'truncate' ? message.relations : [message.relation];
-    if (content === null) {
-      this.#schema.passOver(relations);
+    if (leftOut !== null) {
+      if (leftOut === 'applied') this.#schema.passOver(relations);
+      else this.#schema.putOff(relations);
       return null;
     }
     const changes = this.#schema.meet(relations, commitLsn);
@@ -243,7 +260,7 @@ export class Assembler {
   #commit(message: CommitMessage): Assembled {
     const { commitLsn, endLsn } = message;
     if (this.#current === null) return this.#violation('commit before begin');
-    const { content } = this.#current;
+    const { content, leftOut } = this.#current;
     if (commitLsn !== this.#current.commitLsn) {
       return this.#violation(
         `commit at ${formatLsn(commitLsn)} of a transaction that began for ${formatLsn(this.#current.commitLsn)}`,
@@ -254,6 +271,7 @@ export class Assembler {
     }
     this.#current = null;
     this.#lastCommitLsn = commitLsn;
+    if (leftOut === 'ordered') return { kind: 'passed-over', endLsn };
     if (content === null) return { kind: 'skipped', commitLsn, endLsn };
     if (content.arrival !== null) {
       this.#schema.end();

@@ -388,6 +388,55 @@ describe('a transaction that was applied before', () => {
   });
 });
 
+describe('a transaction that is left out and was not applied', () => {
+  /** A row of each table in such a transaction. */
+  function leaveOut(stage: Stage, ...relations: Relation[]): void {
+    for (const relation of relations) stage.watch.announce(relation);
+    stage.watch.putOff(relations);
+  }
+
+  it('leaves its destructive changes to the next row of the table, which is not announced again', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'ab'), table(2, 'u', 'a'));
+    const changed = table(1, 't', 'a');
+    leaveOut(stage, changed);
+    stage.watch.begin();
+    expect(stage.watch.meet([table(2, 'u', 'a')], 3n)).toEqual([]);
+    expect(kinds(stage.watch.meet([changed], 3n))).toEqual([
+      'column_dropped public.t',
+    ]);
+  });
+
+  it('leaves its additive changes, and tables that nobody knew, to be told and stored with that row', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'));
+    const shapes = [table(1, 't', 'ab'), table(2, 'u', 'a')];
+    leaveOut(stage, ...shapes);
+    expect(stage.told).toEqual([]);
+    stage.watch.begin();
+    expect(stage.watch.end()).toEqual([]);
+    expect(stage.watch.meet(shapes, 3n)).toEqual([]);
+    expect(stage.told).toEqual(['public.t: added "b"']);
+    expect(stage.watch.end()).toEqual(shapes);
+    expect(stage.watch.waiting).toBe(false);
+  });
+
+  it('leaves nothing where it is as known, was announced anew, or is of a partition', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'a'), table(2, 'root', 'a'));
+    leaveOut(stage, table(1, 't', 'a'));
+    expect(stage.watch.waiting).toBe(false);
+    leaveOut(stage, table(1, 't', ''));
+    expect(stage.row(3n, table(1, 't', 'ab'))).toEqual([]);
+    expect(stage.watch.waiting).toBe(false);
+    const root = table(2, 'root', 'a');
+    stage.watch.announce(root);
+    stage.watch.announce(table(3, 'part', 'a'));
+    stage.watch.putOff([root]);
+    expect(stage.watch.waiting).toBe(false);
+  });
+});
+
 describe('what is remembered', () => {
   it('is bounded: the table goes that was announced longest ago, and is removed from the checkpoint', () => {
     const history = new RelationHistory(3);

@@ -26,6 +26,8 @@ export class SchemaWatch {
   #shared = false;
   /** Of transactions that were applied before: possibly older than what is known. */
   readonly #passedOver = new Map<number, Relation>();
+  /** News of a transaction that is left out though it was not applied. The server does not announce them again. */
+  readonly #putOff = new Map<number, Relation>();
 
   /** @param additive - told of a change that passes, once */
   constructor(
@@ -39,10 +41,11 @@ export class SchemaWatch {
 
   /** The next row tells which of the tables that were announced it concerns. */
   get waiting(): boolean {
-    return this.#announced.length > 0;
+    return this.#announced.length > 0 || this.#putOff.size > 0;
   }
 
   announce(relation: Relation): void {
+    this.#putOff.delete(relation.oid);
     this.#announced.push(relation);
   }
 
@@ -50,6 +53,13 @@ export class SchemaWatch {
   passOver(relations: readonly Relation[]): void {
     for (const relation of this.#used(relations))
       this.#passedOver.set(relation.oid, relation);
+  }
+
+  /** A row, or a truncation, of these tables in a transaction that is left out and was not applied: the next row of each counts. */
+  putOff(relations: readonly Relation[]): void {
+    for (const relation of this.#used(relations)) {
+      if (!this.#knows(relation)) this.#putOff.set(relation.oid, relation);
+    }
   }
 
   /** A transaction begins that is new. Of what was passed over, only what nobody knew is news. */
@@ -70,7 +80,10 @@ export class SchemaWatch {
    */
   meet(relations: readonly Relation[], commitLsn: Lsn): SchemaChange[] {
     const refused: SchemaChange[] = [];
-    for (const relation of this.#used(relations)) {
+    for (const relation of [
+      ...this.#used(relations),
+      ...this.#takeUp(relations),
+    ]) {
       const changes = changesTo(relation, this.#known);
       const open = changes.filter(
         (change) => !this.#history.hasPassed(change, commitLsn),
@@ -86,11 +99,7 @@ export class SchemaWatch {
         this.#history.pass(change, commitLsn);
         this.#additive(change, commitLsn);
       }
-      if (
-        this.#known.owns(relation) &&
-        isSame(this.#known.withOid(relation.oid), relation)
-      )
-        this.#touch(relation.oid);
+      if (this.#knows(relation)) this.#touch(relation.oid);
       else this.#note(relation);
     }
     return refused;
@@ -117,6 +126,23 @@ export class SchemaWatch {
     );
     this.#announced = [];
     return used;
+  }
+
+  /** Those of them that were put off. */
+  #takeUp(relations: readonly Relation[]): Relation[] {
+    if (this.#putOff.size === 0) return [];
+    const found = relations.filter(
+      (relation) => this.#putOff.get(relation.oid) === relation,
+    );
+    for (const { oid } of found) this.#putOff.delete(oid);
+    return found;
+  }
+
+  #knows(relation: Relation): boolean {
+    return (
+      this.#known.owns(relation) &&
+      isSame(this.#known.withOid(relation.oid), relation)
+    );
   }
 
   #note(relation: Relation): void {

@@ -115,11 +115,11 @@ describe('callSink', () => {
       expect(halt?.code).toBe('sink_failed/no_promise');
     }
     const inside = await deliver(async () => {
-      await promiseOf(undefined);
+      await promiseOf('OrderSink.told', undefined);
     });
     expect(inside.halt).toMatchObject({
       code: 'sink_failed/no_promise',
-      detail: 'a handler of OrderSink returned no promise',
+      detail: 'OrderSink.told returned no promise',
     });
   });
 });

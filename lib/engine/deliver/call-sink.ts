@@ -1,7 +1,7 @@
 import { NoPromiseError, promiseOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
 import type { Delivery } from '../model/delivery.js';
-import { HaltError } from '../model/halt.js';
+import { HaltError, type HaltFacts } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 
@@ -50,7 +50,7 @@ async function callAround(
         fault === null
           ? 'around did not call next()'
           : `around failed with ${errorClass(fault.error)}`,
-      ...positionOf(call),
+      ...factsOf(call),
       sinkError: fault?.error,
     });
   }
@@ -92,22 +92,26 @@ async function failureOf(
 
 async function callHandler(call: SinkCall): Promise<void> {
   try {
-    await promiseOf(call.call());
+    await promiseOf(call.what, call.call());
   } catch (error) {
     if (error instanceof NoPromiseError) {
       throw new HaltError('sink_failed/no_promise', {
-        detail: `${call.what} returned no promise`,
-        ...positionOf(call),
+        detail: error.message,
+        ...factsOf(call),
       });
     }
     throw new HaltError('sink_failed', {
       detail: `${call.what} failed with ${errorClass(error)}`,
-      ...positionOf(call),
+      ...factsOf(call),
       sinkError: error,
     });
   }
 }
 
-function positionOf({ lsn }: SinkCall): { readonly lsn?: Lsn } {
-  return lsn === undefined ? {} : { lsn };
+function factsOf({
+  delivery,
+  lsn,
+}: SinkCall): Pick<HaltFacts, 'delivery' | 'lsn'> {
+  const { kind } = delivery;
+  return lsn === undefined ? { delivery: kind } : { delivery: kind, lsn };
 }

@@ -4,6 +4,29 @@ export type Answer =
   | { readonly kind: 'no_promise' }
   | { readonly kind: 'rejected'; readonly error: unknown };
 
+/** A handler returned nothing that can be awaited. Tells this from whatever a handler throws. */
+export class NoPromiseError extends Error {
+  override readonly name = 'NoPromiseError';
+
+  constructor(handler: string) {
+    super(`${handler} returned no promise`);
+  }
+}
+
+/**
+ * What a handler returned, to be awaited.
+ *
+ * @param handler how messages name it
+ * @throws {NoPromiseError} when it is no promise
+ */
+export function promiseOf(
+  handler: string,
+  result: unknown,
+): PromiseLike<unknown> {
+  if (!isPromiseLike(result)) throw new NoPromiseError(handler);
+  return result;
+}
+
 /** Calls a method of the user and waits for its answer. Never rejects. */
 export async function answerOf(ask: () => unknown): Promise<Answer> {
   try {
@@ -14,21 +37,6 @@ export async function answerOf(ask: () => unknown): Promise<Answer> {
   } catch (error) {
     return { kind: 'rejected', error };
   }
-}
-
-/** A method of the user returned no promise, so nothing tells when its work is durable. */
-export class NoPromiseError extends Error {
-  override readonly name = 'NoPromiseError';
-}
-
-/**
- * Hands on what a method of the user returned.
- *
- * @throws {@link NoPromiseError} when it cannot be awaited
- */
-export function promiseOf(result: unknown): PromiseLike<unknown> {
-  if (!isPromiseLike(result)) throw new NoPromiseError();
-  return result;
 }
 
 /** Whether a method written in JavaScript returned something that can be awaited. */

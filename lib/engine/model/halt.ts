@@ -1,3 +1,4 @@
+import type { Delivery } from './delivery.js';
 import { HALTS, type HaltCode } from './halts.js';
 import { formatLsn, type Lsn } from './lsn.js';
 
@@ -7,6 +8,8 @@ export interface HaltFacts {
   readonly detail: string;
   /** Commit position of the transaction, or position of the message, at which the pipeline halted. */
   readonly lsn?: Lsn;
+  /** What the sink was handed when it failed. */
+  readonly delivery?: Delivery['kind'];
   /** The error of the user's own sink. */
   readonly sinkError?: unknown;
 }
@@ -16,6 +19,8 @@ export class Halt {
   readonly remedy: string;
   readonly detail: string;
   readonly lsn: Lsn | null;
+  /** What the sink was handed when it failed; `null` for other halts. Position {@link Halt.lsn} is that of a message then, if it was one. */
+  readonly delivery: Delivery['kind'] | null;
   readonly at: Date;
   readonly #sinkError: unknown;
 
@@ -26,6 +31,7 @@ export class Halt {
     this.remedy = HALTS[code].remedy;
     this.detail = facts.detail;
     this.lsn = facts.lsn ?? null;
+    this.delivery = facts.delivery ?? null;
     this.at = new Date();
     this.#sinkError = facts.sinkError;
   }

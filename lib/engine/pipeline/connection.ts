@@ -75,6 +75,7 @@ export class PipelineConnection {
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
+      passedOver: (end) => subject.skipping?.passedOver(end),
       keepalive: (replyAsked) => {
         if (replyAsked) this.#feedback.replyAsked();
         this.#moved();
@@ -94,6 +95,7 @@ export class PipelineConnection {
       shapes: this.#shapes,
       progressed: () => {
         this.#backpressure.releaseWhenDrained();
+        this.#storeSkipped();
         this.#moved();
       },
       failed: (error) => this.#fail(error),
@@ -149,6 +151,7 @@ export class PipelineConnection {
         maxMessageBytes: options.maxInflightBytes,
         messages: options.messages,
         skipThrough: this.#watermark,
+        passOver: this.#subject.skipping,
         schema: schema.watch((change, commitLsn) =>
           this.#subject.schemaChange(change, commitLsn),
         ),
@@ -322,6 +325,13 @@ export class PipelineConnection {
   #moved(): void {
     this.#feedback.moved();
     this.#subject.moved();
+  }
+
+  /** Whoever waits for it should not wait for the next store of its own accord, nor a crash undo it until then. */
+  #storeSkipped(): void {
+    const { storable } = this.positions;
+    if (storable !== null && this.#subject.skipping?.awaits(storable) === true)
+      this.#delivery.requestStore();
   }
 
   async #storeQuietly(): Promise<void> {

@@ -8,6 +8,7 @@ import {
   typeFrame,
 } from '../../../test/support/pgoutput-frames.js';
 import { Assembler } from '../assemble/assembler.js';
+import type { PassOrder } from '../assemble/pass-order.js';
 import { RelationHistory } from '../assemble/relation-history.js';
 import { SchemaWatch } from '../assemble/schema-watch.js';
 import type { Work } from '../deliver/work.js';
@@ -57,6 +58,7 @@ function intake() {
     push: (work) => transaction.resolve(work),
     takes: () => true,
     arrived: () => {},
+    passedOver: () => {},
     keepalive: () => {},
     fail: (error) => transaction.reject(error),
   });
@@ -79,7 +81,10 @@ function intake() {
   };
 }
 
-function assembler(skipThrough: bigint | null = null): Assembler {
+function assembler(
+  skipThrough: bigint | null = null,
+  passOver: PassOrder | null = null,
+): Assembler {
   return new Assembler({
     pipeline: 'p',
     slotName: 's',
@@ -87,6 +92,7 @@ function assembler(skipThrough: bigint | null = null): Assembler {
     maxMessageBytes: 1000,
     messages: true,
     skipThrough,
+    passOver,
     schema: new SchemaWatch(new RelationHistory(), () => {}),
     drained: () => {},
   });
@@ -140,6 +146,7 @@ describe('the intake', () => {
         push: (work) => pushed.push(work),
         takes: () => true,
         arrived: () => {},
+        passedOver: () => {},
         keepalive: () => {},
         fail: () => {},
       },
@@ -182,6 +189,7 @@ describe('the intake', () => {
       push: (work) => pushed.push(work),
       takes: () => true,
       arrived: () => {},
+      passedOver: () => {},
       keepalive: () => {},
       fail: () => {},
     });
@@ -207,6 +215,28 @@ describe('the intake', () => {
     expect(subject.openBytes).toBe(0);
   });
 
+  it('tells where a transaction ends that is left out as ordered, before it is passed: that may be durable at once', () => {
+    const told: unknown[] = [];
+    const subject = new PipelineIntake('exact', {
+      positions: new Positions(0n, false),
+      readTypes: () => Promise.resolve([]),
+      push: (work) => told.push(work),
+      arrived: () => {},
+      takes: () => false,
+      passedOver: (end) => told.push(end),
+      keepalive: () => {},
+      fail: () => {},
+    });
+    subject.begin(assembler(null, { of: 'transaction', lsn: 10n }));
+    feed(subject, [
+      beginFrame(10n),
+      relationFrame({ oid: 1, columns: [{ name: 'v' }] }),
+      insertFrame(1, ['x']),
+      commitFrame(10n, 20n),
+    ]);
+    expect(told).toEqual([20n, { kind: 'pass', end: 20n, empty: false }]);
+  });
+
   it.each([
     [null, true],
     [10n, false],
@@ -226,6 +256,7 @@ describe('the intake', () => {
       positions: new Positions(0n, false),
       readTypes: () => Promise.resolve([]),
       takes: (prefix) => prefix === 'outbox',
+      passedOver: () => {},
       push: (work) => pushed.push(work),
       arrived: () => {},
       keepalive: () => {},

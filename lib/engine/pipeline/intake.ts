@@ -30,6 +30,8 @@ export interface IntakePorts {
   push(work: Work): void;
   /** The end of a transaction that was pushed while it arrived. */
   arrived(end: Lsn): void;
+  /** What is left out as ordered ends here. Called before it is pushed. */
+  passedOver(end: Lsn): void;
   /** The server told its position; `replyAsked` when it wants an answer at once. */
   keepalive(replyAsked: boolean): void;
   fail(error: unknown): void;
@@ -168,13 +170,18 @@ export class PipelineIntake {
         this.#ports.arrived(assembled.end);
         if (this.#closing) this.close();
         return;
-      default:
-        return this.#ports.push({
-          kind: 'pass',
-          end: assembled.endLsn,
-          empty: assembled.kind === 'empty',
-        });
+      case 'passed-over':
+        this.#ports.passedOver(assembled.endLsn);
+        break;
+      case 'skipped':
+      case 'empty':
+        break;
     }
+    this.#ports.push({
+      kind: 'pass',
+      end: assembled.endLsn,
+      empty: assembled.kind === 'empty',
+    });
   }
 
   /** Takes in nothing more; the connection ends when everything before is durable. */

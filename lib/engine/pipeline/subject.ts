@@ -5,6 +5,7 @@ import type { SchemaChange } from '../model/schema-change.js';
 import type { Transaction } from '../model/transaction.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import type { PipelineSchema } from './schema.js';
+import type { Skipping } from './skipping.js';
 import type { SinkWork } from './work.js';
 import type { Advice } from '../server/advice.js';
 import type { SessionTarget } from '../server/session.js';
@@ -19,6 +20,8 @@ export interface ConnectionSubject {
   readonly target: SessionTarget;
   readonly advice: Advice;
   readonly schema: PipelineSchema;
+  /** What this start passes over. */
+  readonly skipping: Skipping | null;
   /** Is told what the sink works on. */
   readonly work: SinkWork;
   readonly retries: SinkRetries;

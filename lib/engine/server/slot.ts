@@ -57,6 +57,15 @@ export async function readSlot(
   return isSlotRow(row) ? row : null;
 }
 
+/** Up to where the server may forget, as it knows it; `null` where there is no such position, or no slot. */
+export async function readConfirmedFlush(
+  session: CommandSession,
+  slotName: string,
+): Promise<Lsn | null> {
+  const row = await readSlot(session, slotName);
+  return parseLsn(row?.confirmed_flush_lsn ?? '');
+}
+
 /** The view's columns are what they are: only that it is a row has to be seen. */
 function isSlotRow(value: unknown): value is SlotRow {
   return typeof value === 'object' && value !== null && 'slot_type' in value;

@@ -59,7 +59,10 @@ export interface PipelineEvents {
     readonly maxRetries: number;
     readonly delayMilliseconds: number;
   };
-  /** A transaction was passed over, as `skipTransaction()` was told to. */
+  /**
+   * A transaction was passed over as `skipTransaction()` was told, and this is stored with the checkpoint, if that stores positions. Of a
+   * message outside transactions its position is told.
+   */
   skipped: { readonly commitLsn: Lsn };
   /**
    * The pipeline goes on with another shape of a table: a column was added, or the sink accepted a destructive change. It is told when the
