@@ -8,9 +8,11 @@ import { HaltError } from '../lib/engine/model/halt.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import { capture } from './support/capture.js';
 import { haltedFor } from './support/halted.js';
+import { libraryCapture } from './support/library-capture.js';
 import { present } from './support/present.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
+import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
@@ -70,6 +72,7 @@ function everythingSaid(pipeline: Pipeline): unknown[] {
   pipeline.on('halt', keep);
   pipeline.on('reconnect', keep);
   pipeline.on('delivered', keep);
+  pipeline.on('retry', keep);
   pipeline.on('warning', keep);
   const warned = (warning: Error): void => {
     said.push(warning);
@@ -229,6 +232,54 @@ describe('no surface prints a secret', () => {
     pipeline.start();
     await waitFor(() => pipeline.status().attempt >= 2);
     expectNoSecret([pipeline.status(), ...said]);
+  });
+
+  it.each([
+    [
+      'a wrong password',
+      ({ connection }: TestDatabase) => ({ ...connection, password: SECRET }),
+    ],
+    [
+      'a function that fails',
+      () => () => {
+        throw new CarelessError();
+      },
+    ],
+    [
+      'a server that nobody knows',
+      () => `postgres://${SECRET}:${SECRET}@127.0.0.1:1/${SECRET}`,
+    ],
+  ])('of the checkpoint of the library: %s', async (_, connectionOf) => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = libraryCapture(source, target, {
+      connection: connectionOf(target),
+      maxRetries: 1,
+    });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    const halt = await haltedFor(pipeline, 'checkpoint_store/unavailable');
+    expectNoSecret([
+      halt,
+      new HaltError(halt),
+      pipeline.options,
+      inspect(pipeline, { depth: 20, showHidden: true }),
+      ...said,
+    ]);
+  });
+
+  it('of a row whose checkpoint the library cannot write', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = libraryCapture(source, target, { maxRetries: 1 });
+    const said = everythingSaid(pipeline);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await target.query(`
+      create function fail() returns trigger language plpgsql as $$ begin raise '${SECRET}'; end $$;
+      create trigger fail before insert or update on replicant_checkpoints for each row execute function fail()`);
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    const halt = await haltedFor(pipeline, 'checkpoint_store_failed');
+    expect(halt.detail).toContain('P0001');
+    expectNoSecret([halt, new HaltError(halt), ...said]);
   });
 
   it.each([

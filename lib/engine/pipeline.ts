@@ -15,6 +15,7 @@ import {
   type ResolvedOptions,
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
+import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
 import { liveStatus } from './pipeline/progress.js';
 import { PipelineRecord } from './pipeline/record.js';
@@ -49,6 +50,9 @@ export class Pipeline {
   /** Validated, with every default filled in. */
   readonly options: ResolvedOptions;
   readonly #connection: ConnectionOption;
+  readonly #applicationName: string;
+  /** `null` when the sink keeps its checkpoint. */
+  readonly #library: LibraryCheckpoint | null;
   readonly #record = new PipelineRecord();
   readonly #waiters = new PipelineWaiters();
   readonly #schema = new PipelineSchema();
@@ -57,13 +61,16 @@ export class Pipeline {
   readonly #handlers = new HandlerScope();
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
-  #sink: Sink | null = null;
+  /** Makes the sink of a start. */
+  #sink: ((signal: AbortSignal) => Sink) | null = null;
   #loop: PipelineLoop | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
   #startAgain = false;
   /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
+  /** Ends what the last start has open beside its connection. Never rejects. */
+  #release: () => Promise<void> = async () => {};
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
@@ -77,6 +84,16 @@ export class Pipeline {
   ) {
     this.options = resolveOptions(options);
     this.#connection = resolveConnection('connection', options.connection);
+    this.#applicationName = `nestjs-replicant ${name}`;
+    const { checkpointStore } = this.options;
+    this.#library =
+      options.checkpointStore === undefined || checkpointStore === null
+        ? null
+        : new LibraryCheckpoint(
+            options.checkpointStore.connection,
+            checkpointStore,
+            (event, payload) => this.#record.events.emit(event, payload),
+          );
     const { slotName, health } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
@@ -109,11 +126,23 @@ export class Pipeline {
         `Pipeline "${this.name}" has a sink already.`,
       );
     const { checkpoint } = sink;
-    if (checkpoint === undefined)
-      throw new PipelineStateError(
-        `The sink of pipeline "${this.name}" has no checkpoint.`,
-      );
-    this.#sink = { ...sink, checkpoint };
+    const library = this.#library;
+    if (library === null) {
+      if (checkpoint === undefined)
+        throw new PipelineStateError(
+          `The sink of pipeline "${this.name}" has no checkpoint: give it one, or the pipeline the option checkpointStore.`,
+        );
+      this.#sink = () => ({ ...sink, checkpoint });
+    } else {
+      if (checkpoint !== undefined)
+        throw new PipelineStateError(
+          `The sink of pipeline "${this.name}" has a checkpoint of its own, and the option checkpointStore gives it another: remove one of them.`,
+        );
+      this.#sink = (signal) => {
+        const keeper = library.open(this.#applicationName, signal);
+        return { ...sink, checkpoint: { kind: 'store', keeper } };
+      };
+    }
   }
 
   /**
@@ -136,12 +165,18 @@ export class Pipeline {
     this.#wanted = true;
     this.#slotWatch.forget();
     const abort = new AbortController();
+    const sink = this.#sink(abort.signal);
+    const { checkpoint } = sink;
+    this.#release = async () => {
+      abort.abort();
+      if (checkpoint.kind === 'store') await checkpoint.keeper.close();
+    };
     const record = this.#record;
     const loop = new PipelineLoop(
       {
         pipeline: this.name,
         options: this.options,
-        sink: this.#sink,
+        sink,
         target: this.#target(abort.signal),
         advice: new Advice(this.options.publications, (message) =>
           record.warning(message),
@@ -192,7 +227,10 @@ export class Pipeline {
       // The last store of positions must not join a transaction of the caller's context.
       this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
     } else if (this.halt !== null) {
-      this.#outlived ??= within(this.#unsettled, this.options.drainTimeout);
+      this.#outlived ??= within(
+        this.#unsettled,
+        this.options.drainTimeout,
+      ).then(this.#release);
     }
     if (this.#handlers.inside) return;
     await this.#stopping;
@@ -298,7 +336,7 @@ export class Pipeline {
   #target(signal: AbortSignal): SessionTarget {
     return {
       connection: this.#connection,
-      applicationName: `nestjs-replicant ${this.name}`,
+      applicationName: this.#applicationName,
       signal,
     };
   }
@@ -325,6 +363,7 @@ export class Pipeline {
   async #stop(loop: PipelineLoop): Promise<void> {
     this.#record.draining();
     const end = await loop.stop(this.options.drainTimeout);
+    await this.#release();
     if (end === 'stopped' && loop.connection?.deliveryError) {
       this.#record.warning(
         'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
@@ -338,7 +377,11 @@ export class Pipeline {
   #ended(loop: PipelineLoop, end: LoopEnd): void {
     if (this.#loop !== loop) return;
     this.#loop = null;
-    this.#unsettled = loop.unsettled;
+    const release = this.#release;
+    this.#unsettled = loop.unsettled.then(async (halt) => {
+      await release();
+      return halt;
+    });
     if (end === 'stopped') {
       this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { Sink } from '../../lib/engine/deliver/sink.js';
+import type { AttachedSink, Sink } from '../../lib/engine/deliver/sink.js';
 import type { SinkCheckpoint } from '../../lib/engine/model/checkpoint.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
@@ -19,7 +19,7 @@ export interface CaptureOptions extends Partial<PipelineOptions> {
   readonly apply?: Apply;
   /** Is asked about destructive schema changes. */
   readonly schemaChange?: NonNullable<Sink['schemaChange']>;
-  /** Replaces the checkpoint table. */
+  /** Replaces the checkpoint table. There is none with `checkpointStore`. */
   readonly checkpoint?: SinkCheckpoint;
   /** What else the sink is and is asked. */
   readonly sink?: Partial<Sink>;
@@ -60,13 +60,18 @@ export function capture(
   );
   const applied: Transaction[] = [];
   const calls: Transaction[] = [];
-  const sink: Sink = {
+  const ownCheckpoint =
+    checkpoint === undefined && options.checkpointStore === undefined;
+  const sink: AttachedSink = {
     name: 'TestSink',
-    checkpoint: checkpoint ?? { kind: 'keeper', keeper: checkpoints },
+    ...(ownCheckpoint && {
+      checkpoint: { kind: 'keeper', keeper: checkpoints },
+    }),
+    ...(checkpoint && { checkpoint }),
     async transaction(transaction) {
       calls.push(transaction);
       await apply?.(transaction);
-      if (checkpoint === undefined) {
+      if (ownCheckpoint) {
         const isNew = await checkpoints.advance(
           (sql, values) => target.query(sql, [...values]),
           transaction,

@@ -18,6 +18,17 @@ FROM (VALUES ($1::text)) AS asked (name)
 LEFT JOIN pg_catalog.pg_class AS found ON found.oid = to_regclass(asked.name)
 LEFT JOIN pg_catalog.pg_namespace AS home ON home.oid = found.relnamespace`;
 
+/** There is no schema in which the table could be created. */
+export class NoSchemaError extends Error {
+  override readonly name = 'NoSchemaError';
+
+  constructor() {
+    super(
+      'The checkpoint table cannot be created: the search_path of the connection names no schema that exists.',
+    );
+  }
+}
+
 /**
  * Finds the table by the search path and creates it when it is missing. It looks first, so a role that may not create
  * tables can use one that exists.
@@ -56,11 +67,7 @@ async function lookUp(
   const row = await fetchRow(query, LOOK_UP, [name]);
   const oid = textIn(row, 'oid');
   const quotedName = textIn(row, 'name');
-  if (quotedName === null) {
-    throw new Error(
-      'The checkpoint table cannot be created: the search_path of the connection names no schema that exists.',
-    );
-  }
+  if (quotedName === null) throw new NoSchemaError();
   const location = oid === null ? null : { oid: Number(oid), quotedName };
   return { location, quotedName };
 }

@@ -6,8 +6,8 @@ export interface CheckpointStatements {
   readonly load: string;
   /**
    * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes that changed or NULL,
-   * `$5` commit position, `$6` its end or NULL.
-   * Returns `server`: the system identifier when the row was written, else NULL.
+   * `$5` commit position, `$6` its end or NULL, `$7` commit position of the first transaction of those that end there: it
+   * decides. Returns `server`: the system identifier when the row was written, else NULL.
    */
   readonly advance: string;
   /** `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes like `advance`, `$5` boundary. Returns `server` like `advance`. */
@@ -31,8 +31,8 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
       values: '$5::text::pg_lsn, $6::text::pg_lsn',
       assignments: `commit_lsn = excluded.commit_lsn,
     confirmed_lsn = greatest(stored.confirmed_lsn, excluded.confirmed_lsn)`,
-      isNew: `coalesce(excluded.commit_lsn > stored.commit_lsn, true)
-    AND coalesce(excluded.commit_lsn >= stored.confirmed_lsn, true)`,
+      isNew: `coalesce($7::text::pg_lsn > stored.commit_lsn, true)
+    AND coalesce($7::text::pg_lsn >= stored.confirmed_lsn, true)`,
     }),
 
     confirm: upsert(table, {
@@ -50,6 +50,39 @@ LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
     relations = ${merged('$4::text::jsonb')}, updated_at = now()
   WHERE stored.slot_name = $1::text AND stored.system_identifier = $2::text
     AND stored.commit_lsn = $3::text::pg_lsn`),
+  };
+}
+
+/**
+ * Writes of the library's own checkpoint. Each goes by the positions that its writer knows of, and writes nothing when
+ * somebody else has moved the row.
+ */
+export interface StoreStatements extends Pick<CheckpointStatements, 'load'> {
+  /**
+   * Where there is no row: `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes that changed or NULL, `$5` commit
+   * position or NULL, `$6` boundary or NULL. Returns `server`: the system identifier when the row was written, else NULL.
+   */
+  readonly begin: string;
+  /** Where there is one: like `begin`, and `$7` and `$8` are the positions that it holds so far. */
+  readonly move: string;
+}
+
+/** @param table the table's name, quoted and with its schema */
+export function storeStatements(table: string): StoreStatements {
+  return {
+    load: checkpointStatements(table).load,
+
+    begin:
+      returning(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, relations, commit_lsn, confirmed_lsn)
+  VALUES ($1::text, $2::text, $3::text::integer, $4::text::jsonb, $5::text::pg_lsn, $6::text::pg_lsn)
+  ON CONFLICT (slot_name) DO NOTHING`),
+
+    move: returning(`UPDATE ${table} AS stored SET commit_lsn = $5::text::pg_lsn, confirmed_lsn = $6::text::pg_lsn,
+    timeline = $3::text::integer, relations = ${merged('$4::text::jsonb')}, updated_at = now()
+  WHERE stored.slot_name = $1::text AND stored.system_identifier = $2::text
+    AND (stored.timeline <= $3::text::integer OR $3::text::integer = ${UNKNOWN_TIMELINE})
+    AND stored.commit_lsn IS NOT DISTINCT FROM $7::text::pg_lsn
+    AND stored.confirmed_lsn IS NOT DISTINCT FROM $8::text::pg_lsn`),
   };
 }
 

@@ -35,7 +35,11 @@ function answerLoad(sql: string): Promise<CheckpointQueryResult> {
 function notWritten(owner: string): CheckpointQuery {
   return (sql) =>
     Promise.resolve([
-      { ...NOTHING_STORED, server: sql.startsWith('WITH') ? null : owner },
+      {
+        ...NOTHING_STORED,
+        server: sql.startsWith('WITH') ? null : owner,
+        timeline: '1',
+      },
     ]);
 }
 
@@ -145,7 +149,15 @@ describe('CheckpointTable', () => {
         { ...TX, commitEndLsn: null },
       );
       expect(sent).toEqual([
-        ['orders_slot', SERVER.systemIdentifier, '1', null, '1/10', null],
+        [
+          'orders_slot',
+          SERVER.systemIdentifier,
+          '1',
+          null,
+          '1/10',
+          null,
+          '1/10',
+        ],
       ]);
     });
 
@@ -209,6 +221,72 @@ describe('CheckpointTable', () => {
         expect(table.advancedTo).toBeNull();
       },
     );
+
+    it('stores the end of a batch in one statement, by the first of it', async () => {
+      const table = await connected(new CheckpointTable(answerLoad));
+      const sent: unknown[][] = [];
+      const batch = [
+        TX,
+        {
+          ...TX,
+          commitLsn: TX.commitLsn + 0x100n,
+          commitEndLsn: TX.commitEndLsn + 0x100n,
+        },
+      ];
+      expect(
+        await table.advance((_, values) => {
+          sent.push(values);
+          return Promise.resolve([{ server: SERVER.systemIdentifier }]);
+        }, batch),
+      ).toEqual(batch);
+      expect(sent).toEqual([
+        [
+          'orders_slot',
+          SERVER.systemIdentifier,
+          '1',
+          null,
+          '1/110',
+          '1/140',
+          '1/10',
+        ],
+      ]);
+      expect(table.advancedTo).toBe(TX.commitLsn + 0x100n);
+    });
+
+    it.each([
+      ['an empty batch', [], /empty batch/],
+      [
+        'a batch out of order',
+        [{ ...TX, commitLsn: TX.commitLsn + 1n }, TX],
+        /not in ascending order/,
+      ],
+      ['a batch that repeats itself', [TX, TX], /not in ascending order/],
+      [
+        'a batch with a transaction of another slot',
+        [TX, { ...TX, slotName: 'audit_slot', commitLsn: 0x2_0000_0000n }],
+        /keeps slot orders_slot and was given a transaction of slot audit_slot/,
+      ],
+    ])('refuses %s before it asks the database', async (_, batch, message) => {
+      const table = await connected(new CheckpointTable(answerLoad));
+      await expect(table.advance(refuse, batch)).rejects.toThrow(message);
+      expect(table.advancedTo).toBeNull();
+    });
+
+    it('throws for a batch when the row belongs to another server', async () => {
+      const table = await connected(new CheckpointTable(answerLoad));
+      await expect(table.advance(notWritten('42'), [TX])).rejects.toThrow(
+        CheckpointIdentityError,
+      );
+      expect(table.advancedTo).toBeNull();
+    });
+
+    it('says of a batch when its statements do not share a transaction', async () => {
+      const table = await connected(new CheckpointTable(answerLoad));
+      await expect(
+        table.advance(notWritten(SERVER.systemIdentifier), [TX]),
+      ).rejects.toThrow(/in one open transaction/);
+      expect(table.advancedTo).toBeNull();
+    });
 
     it('passes the failure of the query function on', async () => {
       const table = await connected(new CheckpointTable(answerLoad));

@@ -1,6 +1,6 @@
 import { quoteIdentifier } from '../server/identifiers.js';
 import { UNKNOWN_TIMELINE } from '../server/timeline.js';
-import { formatLsn, parseLsn } from '../model/lsn.js';
+import { formatLsn } from '../model/lsn.js';
 import type {
   CheckpointContext,
   CheckpointHome,
@@ -8,14 +8,19 @@ import type {
   StoredCheckpoint,
 } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
-import type { Transaction } from '../model/transaction.js';
+import { endsOf, isNew } from './applied-batch.js';
+import type { AppliedTransaction } from './applied-batch.js';
+import { readCheckpointHome } from './checkpoint-home.js';
 import { CheckpointIdentityError } from './checkpoint-identity-error.js';
 import { locateCheckpointTable } from './checkpoint-location.js';
 import type { CheckpointLocation } from './checkpoint-location.js';
-import { fetchRow, presentTextIn, textIn } from './checkpoint-query.js';
-import type { CheckpointQuery, CheckpointRow } from './checkpoint-query.js';
+import { fetchRow, textIn } from './checkpoint-query.js';
+import type { CheckpointQuery } from './checkpoint-query.js';
 import { checkpointStatements } from './checkpoint-statements.js';
 import type { CheckpointStatements } from './checkpoint-statements.js';
+import { storedCheckpoint } from './stored-checkpoint.js';
+
+export type { AppliedTransaction } from './applied-batch.js';
 
 /** Options of a {@link CheckpointTable}. */
 export interface CheckpointTableOptions {
@@ -26,12 +31,6 @@ export interface CheckpointTableOptions {
    */
   readonly table?: string;
 }
-
-/** What {@link CheckpointTable.advance} needs of a transaction. */
-export type AppliedTransaction = Pick<
-  Transaction,
-  'slotName' | 'commitLsn' | 'commitEndLsn'
->;
 
 /**
  * Keeps the position of a pipeline in a table beside the sink's own data, so that both change in one database transaction:
@@ -110,15 +109,7 @@ export class CheckpointTable implements CheckpointKeeper {
     const statements = checkpointStatements((await this.#locate()).quotedName);
     const row = await fetchRow(this.#query, statements.load, [slotName]);
     this.#statements = statements;
-    const systemIdentifier = textIn(row, 'server');
-    if (systemIdentifier === null) return null;
-    return {
-      commitLsn: lsnIn(row, 'committed'),
-      confirmedLsn: lsnIn(row, 'confirmed'),
-      systemIdentifier,
-      timeline: Number(presentTextIn(row, 'timeline')),
-      relations: textIn(row, 'relations'),
-    };
+    return storedCheckpoint(row);
   }
 
   /**
@@ -133,20 +124,40 @@ export class CheckpointTable implements CheckpointKeeper {
   async advance(
     query: CheckpointQuery,
     tx: AppliedTransaction,
-  ): Promise<boolean> {
-    const { slotName } = this.#bound();
-    if (tx.slotName !== slotName) {
-      throw new Error(
-        `This CheckpointTable keeps slot ${slotName} and was given a transaction of slot ${tx.slotName}. Use the CheckpointTable of the sink that received it.`,
-      );
-    }
-    const end = tx.commitEndLsn === null ? null : formatLsn(tx.commitEndLsn);
-    const written = await this.#write(query, 'advance', [
-      formatLsn(tx.commitLsn),
-      end,
-    ]);
-    if (written) this.#advancedTo = tx.commitLsn;
-    return written;
+  ): Promise<boolean>;
+  /**
+   * Moves the checkpoint to the end of a batch, as the other form does for one transaction, and says which of the batch are
+   * new: after a crash a batch may be cut elsewhere, and begin with what was applied before.
+   *
+   * @example
+   * ```ts
+   * @OnBatch()
+   * async apply(transactions: readonly Transaction[]): Promise<void> {
+   *   await this.db.transaction(async (em) => {
+   *     const query: CheckpointQuery = (sql, values) => em.query(sql, values);
+   *     for (const tx of await this.checkpoints.advance(query, transactions)) {
+   *       for await (const change of tx.changes) await this.upsert(em, change);
+   *     }
+   *   });
+   * }
+   * ```
+   *
+   * @param query runs one statement inside the sink's open transaction
+   * @param transactions at least one, in ascending order of their commits, as they are delivered
+   * @returns those that are new, in order; the others were applied before and must be left out
+   * @throws {CheckpointIdentityError} when the row belongs to another server, or to a later timeline of this one
+   */
+  async advance<T extends AppliedTransaction>(
+    query: CheckpointQuery,
+    transactions: readonly T[],
+  ): Promise<readonly T[]>;
+  async advance(
+    query: CheckpointQuery,
+    applied: AppliedTransaction | readonly AppliedTransaction[],
+  ): Promise<boolean | readonly AppliedTransaction[]> {
+    if (isBatch(applied)) return this.#advanceBatch(query, applied);
+    this.#requireOwn(applied);
+    return (await this.#advanceOver(query, applied, applied)) === null;
   }
 
   async confirm(lsn: Lsn): Promise<void> {
@@ -173,40 +184,51 @@ export class CheckpointTable implements CheckpointKeeper {
   }
 
   async home(): Promise<CheckpointHome> {
-    const { oid, quotedName } = await this.#locate();
-    const facts = await fetchRow(
-      this.#query,
-      `SELECT current_database()::text AS database,
-  has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')::text AS permitted`,
-      [],
-    );
-    return {
-      // Every role may call it unless somebody revoked that. Asked apart: a call that is not permitted fails the whole query.
-      systemIdentifier:
-        presentTextIn(facts, 'permitted') === 'true'
-          ? await this.#ownSystemIdentifier()
-          : null,
-      database: presentTextIn(facts, 'database'),
-      relationOid: oid,
-      quotedName,
-    };
+    return readCheckpointHome(this.#query, await this.#locate());
   }
 
-  async #ownSystemIdentifier(): Promise<string> {
-    const row = await fetchRow(
-      this.#query,
-      'SELECT system_identifier::text AS server FROM pg_catalog.pg_control_system()',
-      [],
-    );
-    return presentTextIn(row, 'server');
+  async #advanceBatch(
+    query: CheckpointQuery,
+    transactions: readonly AppliedTransaction[],
+  ): Promise<readonly AppliedTransaction[]> {
+    for (const tx of transactions) this.#requireOwn(tx);
+    const { first, last } = endsOf(transactions);
+    const stored = await this.#advanceOver(query, first, last);
+    if (stored === null) return transactions;
+    const left = transactions.filter((tx) => isNew(tx, stored));
+    const next = left[0];
+    if (next === undefined) return left;
+    if ((await this.#advanceOver(query, next, last)) !== null) {
+      throw new Error(
+        `The checkpoint of slot ${last.slotName} moved between two statements of advance(): the query function must run them in one open transaction.`,
+      );
+    }
+    return left;
   }
 
-  /** Whether the row was written; it is not when what it holds is as far already. */
+  /** See {@link CheckpointTable.#write}. */
+  async #advanceOver(
+    query: CheckpointQuery,
+    first: AppliedTransaction,
+    last: AppliedTransaction,
+  ): Promise<StoredCheckpoint | null> {
+    const end =
+      last.commitEndLsn === null ? null : formatLsn(last.commitEndLsn);
+    const stored = await this.#write(query, 'advance', [
+      formatLsn(last.commitLsn),
+      end,
+      formatLsn(first.commitLsn),
+    ]);
+    if (stored === null) this.#advancedTo = last.commitLsn;
+    return stored;
+  }
+
+  /** What the row holds when it was not written, which is as far already; `null` when it was. */
   async #write(
     query: CheckpointQuery,
     statement: 'advance' | 'confirm',
     positions: (string | null)[],
-  ): Promise<boolean> {
+  ): Promise<StoredCheckpoint | null> {
     const { pipeline, slotName } = this.#bound();
     if (this.#server === null || this.#statements === null) {
       throw new Error(
@@ -221,15 +243,25 @@ export class CheckpointTable implements CheckpointKeeper {
       this.#relations,
       ...positions,
     ]);
-    if (textIn(row, 'server') !== null) return true;
+    if (textIn(row, 'server') !== null) return null;
     // Rare: the row holds as much already, or it belongs to another server. It is locked, so this sees what the statement saw.
-    const stored = await fetchRow(query, this.#statements.load, [slotName]);
+    const stored = storedCheckpoint(
+      await fetchRow(query, this.#statements.load, [slotName]),
+    );
     const isOurs =
-      textIn(stored, 'server') === systemIdentifier &&
-      (timeline === UNKNOWN_TIMELINE ||
-        Number(textIn(stored, 'timeline')) <= timeline);
+      stored?.systemIdentifier === systemIdentifier &&
+      (timeline === UNKNOWN_TIMELINE || stored.timeline <= timeline);
     if (!isOurs) throw new CheckpointIdentityError(slotName);
-    return false;
+    return stored;
+  }
+
+  #requireOwn(tx: AppliedTransaction): void {
+    const { slotName } = this.#bound();
+    if (tx.slotName !== slotName) {
+      throw new Error(
+        `This CheckpointTable keeps slot ${slotName} and was given a transaction of slot ${tx.slotName}. Use the CheckpointTable of the sink that received it.`,
+      );
+    }
   }
 
   #locate(): Promise<CheckpointLocation> {
@@ -246,14 +278,9 @@ export class CheckpointTable implements CheckpointKeeper {
   }
 }
 
-function lsnIn(row: CheckpointRow, column: string): Lsn | null {
-  const text = textIn(row, column);
-  if (text === null) return null;
-  const lsn = parseLsn(text);
-  if (lsn === null) {
-    throw new TypeError(
-      `The checkpoint table holds no position in the column read as ${column}.`,
-    );
-  }
-  return lsn;
+/** `Array.isArray` does not tell a readonly array from what it holds. */
+function isBatch(
+  applied: AppliedTransaction | readonly AppliedTransaction[],
+): applied is readonly AppliedTransaction[] {
+  return Array.isArray(applied);
 }

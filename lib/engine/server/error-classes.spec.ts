@@ -108,7 +108,11 @@ describe('judgeError', () => {
     expect(judgeError(new ConnectionFault('no news'), 'streaming')).toEqual({
       class: 'transient',
       reason: 'no news',
+      retryAfterMs: null,
     });
+    expect(judgeError(new ConnectionFault('later', 50), 'login')).toMatchObject(
+      { class: 'transient', retryAfterMs: 50 },
+    );
     expect(judgeError(new TypeError(SECRET), 'streaming').reason).toBe(
       'connection lost (TypeError)',
     );

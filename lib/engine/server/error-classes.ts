@@ -32,6 +32,8 @@ export interface JudgedError {
   readonly reason: string;
   /** `wal_sender_timeout` in milliseconds, where another session holds the slot and the server told it. */
   readonly walSenderTimeoutMs?: number | null;
+  /** See {@link ConnectionFault.retryAfterMs}. */
+  readonly retryAfterMs?: number | null;
 }
 
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -92,20 +94,29 @@ export function judgeError(error: unknown, phase: Phase): JudgedError {
     const { message, walSenderTimeoutMs } = error;
     return { class: 'slot_active', reason: message, walSenderTimeoutMs };
   }
-  const code = codeOf(error);
-  if (code !== null && isServerError(error) && SQLSTATE.test(code))
-    return judgeSqlstate(code, phase);
-  if (error instanceof ConnectionFault)
-    return { class: 'transient', reason: error.message };
+  const sqlstate = sqlstateOf(error);
+  if (sqlstate !== null) return judgeSqlstate(sqlstate, phase);
+  if (error instanceof ConnectionFault) {
+    const { message, retryAfterMs } = error;
+    return { class: 'transient', reason: message, retryAfterMs };
+  }
   return {
     class: 'transient',
-    reason: `connection lost (${code ?? errorClass(error)})`,
+    reason: `connection lost (${codeOf(error) ?? errorClass(error)})`,
   };
 }
 
 /** Whether this is an answer of the server with this SQLSTATE. */
 export function hasSqlstate(error: unknown, sqlstate: string): boolean {
   return isServerError(error) && codeOf(error) === sqlstate;
+}
+
+/** The SQLSTATE of an answer of the server; `null` for any other error. */
+export function sqlstateOf(error: unknown): string | null {
+  const code = codeOf(error);
+  return code !== null && isServerError(error) && SQLSTATE.test(code)
+    ? code
+    : null;
 }
 
 function judgeSqlstate(code: string, phase: Phase): JudgedError {

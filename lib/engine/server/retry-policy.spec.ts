@@ -69,6 +69,12 @@ describe('a server that is away', () => {
     expect(outlined.at(-1)).toBe(30_000);
   });
 
+  it('is tried at the pace that the fault asks for', () => {
+    const paced: Given = { class: 'transient', retryAfterMs: 70 };
+    expect(outline([transient, paced, paced])).toEqual([500, 70, 70]);
+    expect(outline([{ ...paced, retryAfterMs: null }])).toEqual([500]);
+  });
+
   it('is tried anew after frames have flowed', () => {
     const lost: Given = {
       class: 'transient',

@@ -101,7 +101,9 @@ export function decide(
 ): RetryDecision {
   switch (fault.class) {
     case 'transient':
-      return retry(backoffDelay(history.absences, random));
+      return retry(
+        fault.retryAfterMs ?? backoffDelay(history.absences, random),
+      );
     case 'authentication':
       return retry(authenticationDelay(history.refusedLogins, random));
     case 'slot_active':

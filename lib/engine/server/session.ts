@@ -18,7 +18,7 @@ export type TextRow = Readonly<Record<string, string | null>>;
 /** Runs statements and replication commands. */
 export interface CommandSession {
   /** Cuts the connection when the answer does not come within half a minute. */
-  query(text: string, values?: readonly string[]): Promise<readonly TextRow[]>;
+  query(text: string, values?: readonly unknown[]): Promise<readonly TextRow[]>;
   /** For a command that may wait for others, as the creation of a slot waits for old transactions. */
   queryPatiently(text: string): Promise<readonly TextRow[]>;
 }

@@ -1,0 +1,93 @@
+import type { Client } from 'pg';
+import type { CheckpointHome } from '../model/checkpoint.js';
+import { quoteIdentifier } from '../server/identifiers.js';
+import {
+  closeClient,
+  commandSession,
+  openClient,
+  tornDownOnAbort,
+  type SessionTarget,
+} from '../server/session.js';
+import { readCheckpointHome } from './checkpoint-home.js';
+import { locateCheckpointTable } from './checkpoint-location.js';
+import type { CheckpointQuery } from './checkpoint-query.js';
+import { requireCheckpointShape } from './checkpoint-shape.js';
+import { storeStatements } from './checkpoint-statements.js';
+import type { StoreStatements } from './checkpoint-statements.js';
+
+/** A position that a crash of the server takes back must not have been confirmed to the source. */
+const COMMITS_ARE_DURABLE =
+  "select pg_catalog.set_config('synchronous_commit', 'on', false) where pg_catalog.current_setting('synchronous_commit') = 'off'";
+
+/** The checkpoint table, as a session of the library has found it. */
+export interface OpenedStore {
+  readonly query: CheckpointQuery;
+  readonly statements: StoreStatements;
+  readonly home: CheckpointHome;
+}
+
+/**
+ * The session in which the library keeps its own checkpoint: opened when it is needed, kept, and opened anew after any failure. It
+ * finds or creates the table and probes its shape each time it is opened.
+ */
+export class StoreSession {
+  readonly #target: SessionTarget;
+  readonly #quotedTable: string;
+  #current: { readonly client: Client; readonly store: OpenedStore } | null =
+    null;
+
+  constructor(target: SessionTarget, table: string) {
+    this.#target = target;
+    this.#quotedTable = quoteIdentifier(table, 'checkpointStore.table');
+  }
+
+  /** Runs work, one at a time. Rejects as the work does, and when the signal of the target is aborted. */
+  async run<T>(work: (store: OpenedStore) => Promise<T>): Promise<T> {
+    const { signal } = this.#target;
+    signal.throwIfAborted();
+    const { client, store } = (this.#current ??= await this.#open());
+    try {
+      return await tornDownOnAbort(client, signal, () => work(store));
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    const current = this.#current;
+    this.#current = null;
+    if (current !== null) await closeClient(current.client);
+  }
+
+  async #open(): Promise<{ client: Client; store: OpenedStore }> {
+    const client = await openClient(this.#target, 'sql');
+    // One that is lost while nothing runs is no failure of the next call.
+    client.once('end', () => {
+      if (this.#current?.client === client) this.#current = null;
+    });
+    try {
+      const store = await tornDownOnAbort(client, this.#target.signal, () =>
+        this.#find(client),
+      );
+      return { client, store };
+    } catch (error) {
+      await closeClient(client);
+      throw error;
+    }
+  }
+
+  async #find(client: Client): Promise<OpenedStore> {
+    const session = commandSession(client);
+    await session.query(COMMITS_ARE_DURABLE);
+    const query: CheckpointQuery = (sql, values) => session.query(sql, values);
+    const location = await locateCheckpointTable(query, this.#quotedTable);
+    await requireCheckpointShape(query, location);
+    return {
+      query,
+      statements: storeStatements(location.quotedName),
+      home: await readCheckpointHome(query, location),
+    };
+  }
+}

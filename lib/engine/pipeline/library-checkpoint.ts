@@ -1,0 +1,39 @@
+import { PostgresCheckpointStore } from '../checkpoint/checkpoint-store.js';
+import type { CheckpointStore } from '../model/checkpoint.js';
+import type { ResolvedCheckpointStoreOptions } from '../options/delivery-options.js';
+import type { ConnectionOption } from '../options/pipeline-options.js';
+import type { Tell } from '../telemetry/pipeline-events.js';
+
+/** Opens the checkpoint that the library keeps, as the option `checkpointStore` says. */
+export class LibraryCheckpoint {
+  readonly #connection: ConnectionOption;
+  readonly #options: ResolvedCheckpointStoreOptions;
+  readonly #tell: Tell;
+
+  constructor(
+    connection: ConnectionOption,
+    options: ResolvedCheckpointStoreOptions,
+    tell: Tell,
+  ) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#tell = tell;
+  }
+
+  /** @param signal ends it: the pipeline has stopped, or nothing of it runs any more */
+  open(applicationName: string, signal: AbortSignal): CheckpointStore {
+    const { maxRetries, retryBackoffMs } = this.#options;
+    return new PostgresCheckpointStore({
+      target: { connection: this.#connection, applicationName, signal },
+      options: this.#options,
+      retrying: (reason, attempt) =>
+        this.#tell('retry', {
+          of: 'checkpoint',
+          reason,
+          attempt,
+          maxRetries,
+          delayMilliseconds: retryBackoffMs,
+        }),
+    });
+  }
+}

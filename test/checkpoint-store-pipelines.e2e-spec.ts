@@ -1,0 +1,298 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { changesOf } from './support/changes-of.js';
+import { inserted } from './support/capture.js';
+import { sessionsNamed } from './support/checkpoint-stores.js';
+import { haltedFor } from './support/halted.js';
+import { libraryCapture } from './support/library-capture.js';
+import { sourceAndTarget } from './support/source-and-target.js';
+import { useServer } from './support/suite.js';
+import { TcpProxy } from './support/tcp-proxy.js';
+import type { TestDatabase } from './support/test-database.js';
+import { deferred, waitFor } from './support/wait-for.js';
+
+const suite = useServer();
+const elsewhere = useServer();
+
+const SESSION = 'nestjs-replicant test';
+
+function stored(target: TestDatabase): Promise<unknown[]> {
+  return target.query(
+    'select slot_name, commit_lsn, confirmed_lsn from replicant_checkpoints order by slot_name',
+  );
+}
+
+describe('a pipeline whose checkpoint the library keeps', () => {
+  it('goes on from it after a clean stop, and nothing comes again; deletes move it too', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const first = libraryCapture(source, target);
+    first.pipeline.start();
+    await first.pipeline.whenStreaming();
+    await source.query('insert into t values (1), (2)');
+    await first.pipeline.caughtUp();
+    const before = await stored(target);
+    await source.query('delete from t where id = 1');
+    await first.pipeline.caughtUp();
+    expect(await stored(target)).not.toEqual(before);
+    await first.pipeline.stop();
+
+    const second = libraryCapture(source, target);
+    await source.query('insert into t values (3)');
+    second.pipeline.start();
+    await second.pipeline.whenStreaming();
+    await second.pipeline.caughtUp();
+    expect(second.calls.flatMap(changesOf)).toHaveLength(1);
+    expect(inserted(second.calls, 'id')).toEqual([3]);
+  });
+
+  it('may keep it in another cluster than source and sink', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const store = await elsewhere.database('store');
+    const { pipeline, calls } = libraryCapture(source, store);
+    await target.query('create table copy(id int)');
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    const [server] = await source.query<{ id: string }>(
+      'select system_identifier::text as id from pg_control_system()',
+    );
+    expect(
+      await store.query('select system_identifier from replicant_checkpoints'),
+    ).toEqual([{ system_identifier: server?.id }]);
+    await pipeline.stop();
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (2)');
+    await pipeline.caughtUp();
+    expect(inserted(calls, 'id')).toEqual([1, 2]);
+  });
+
+  it('shares the table with another pipeline', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const names = [`one_${source.name}`, `two_${source.name}`];
+    const pipelines = names.map((slotName) =>
+      libraryCapture(source, target, {}, { slotName }),
+    );
+    for (const { pipeline } of pipelines) {
+      pipeline.start();
+      await pipeline.whenStreaming();
+    }
+    await source.query('insert into t values (1)');
+    for (const { pipeline, calls } of pipelines) {
+      await pipeline.caughtUp();
+      expect(inserted(calls, 'id')).toEqual([1]);
+    }
+    expect(await stored(target)).toMatchObject(
+      names.map((slot_name) => ({ slot_name })),
+    );
+  });
+
+  it('takes a write whose answer was lost for written: nothing comes again', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const proxy = await TcpProxy.start(target.connection);
+    onTestFinished(() => proxy.close());
+    const { host, port } = proxy;
+    const { pipeline, calls, retries } = libraryCapture(source, target, {
+      connection: { ...target.connection, host, port },
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    const before = await stored(target);
+    proxy.halfOpen('server-to-client');
+    await source.query('insert into t values (2)');
+    await waitFor(
+      async () =>
+        JSON.stringify(await stored(target)) !== JSON.stringify(before),
+    );
+    proxy.restore();
+    proxy.reset();
+    await source.query('insert into t values (3)');
+    await pipeline.caughtUp();
+    expect(inserted(calls, 'id')).toEqual([1, 2, 3]);
+    expect(retries).toHaveLength(1);
+  });
+
+  it('does not overwrite a row that was moved under it, reads it anew and goes on from there', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls, retries } = libraryCapture(
+      source,
+      target,
+      {},
+      {
+        apply: async (transaction) => {
+          if (inserted([transaction], 'id').includes(2) && calls.length === 2)
+            await release.promise;
+        },
+      },
+    );
+    const reasons: string[] = [];
+    pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    await source.query('insert into t values (2)');
+    await waitFor(() => calls.length === 2);
+    // Another process has got one byte further.
+    await target.query(
+      'update replicant_checkpoints set confirmed_lsn = confirmed_lsn + 1',
+    );
+    const moved = await stored(target);
+    release.resolve();
+    await waitFor(() => reasons.length > 0);
+    expect(reasons).toEqual([
+      'another process has written the checkpoint of this slot',
+    ]);
+    await pipeline.caughtUp();
+    expect(inserted(calls, 'id')).toEqual([1, 2, 2]);
+    expect(retries).toEqual([]);
+    expect(await stored(target)).not.toEqual(moved);
+  });
+
+  it('does not bring back a row that an operator has removed while a handler ran', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls } = libraryCapture(
+      source,
+      target,
+      {},
+      {
+        apply: async () => {
+          if (calls.length === 2) await release.promise;
+        },
+      },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    await source.query('insert into t values (2)');
+    await waitFor(() => calls.length === 2);
+    await target.query('delete from replicant_checkpoints');
+    const reconnected = new Promise((resolve) => {
+      pipeline.on('reconnect', resolve);
+    });
+    release.resolve();
+    await reconnected;
+    await pipeline.caughtUp();
+    // Without a row the slot tells where to go on.
+    expect(inserted(calls, 'id')).toEqual([1, 2, 2]);
+    expect(await stored(target)).toHaveLength(1);
+  });
+
+  it.each(['all tables', 'table t, replicant_checkpoints'])(
+    'halts when its own table is published for %s',
+    async (published) => {
+      const source = await suite.database();
+      await source.query('create table t(id int primary key)');
+      const first = libraryCapture(source, source);
+      await source.query('create publication p for table t');
+      first.pipeline.start();
+      await first.pipeline.whenStreaming();
+      await first.pipeline.stop();
+      await source.query(
+        `drop publication p; create publication p for ${published}`,
+      );
+      const { pipeline } = libraryCapture(source, source);
+      pipeline.start();
+      const halt = await haltedFor(pipeline, 'preflight/self_feeding');
+      expect(halt.detail).toContain('public.replicant_checkpoints');
+      await waitFor(
+        async () => (await sessionsNamed(source, SESSION)).length === 0,
+      );
+    },
+  );
+});
+
+describe('no session is left', () => {
+  it('after a stop, while none is lost', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = libraryCapture(source, target);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
+    await pipeline.stop();
+    await waitFor(
+      async () => (await sessionsNamed(target, SESSION)).length === 0,
+    );
+  });
+
+  it('after a handler has outlived a stop: what it did is not stored, and comes again', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls } = libraryCapture(
+      source,
+      target,
+      {},
+      { drainTimeout: 100, apply: () => release.promise },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => calls.length === 1);
+    await pipeline.stop();
+    await waitFor(
+      async () => (await sessionsNamed(target, SESSION)).length === 0,
+    );
+    const before = await stored(target);
+    release.resolve();
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await pipeline.caughtUp();
+    expect(inserted(calls, 'id')).toEqual([1, 1]);
+    expect(await stored(target)).not.toEqual(before);
+  });
+
+  it('after a handler has outlived a halt: what it did is stored', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls } = libraryCapture(
+      source,
+      target,
+      {},
+      { apply: () => release.promise },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => calls.length === 1);
+    // What is decoded next finds its publication gone.
+    await source.query('drop publication p; insert into t values (2)');
+    await haltedFor(pipeline, 'publication/missing');
+    expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
+    const before = await stored(target);
+    release.resolve();
+    await waitFor(
+      async () => (await sessionsNamed(target, SESSION)).length === 0,
+    );
+    expect(await stored(target)).not.toEqual(before);
+    expect(await stored(target)).toHaveLength(1);
+  });
+
+  it('after a stop of a halted pipeline whose handler hangs', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    onTestFinished(() => release.resolve());
+    const { pipeline, calls } = libraryCapture(
+      source,
+      target,
+      {},
+      { drainTimeout: 100, apply: () => release.promise },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => calls.length === 1);
+    await source.query('drop publication p; insert into t values (2)');
+    await haltedFor(pipeline, 'publication/missing');
+    await pipeline.stop();
+    await waitFor(
+      async () => (await sessionsNamed(target, SESSION)).length === 0,
+    );
+  });
+});
