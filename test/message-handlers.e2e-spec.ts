@@ -49,7 +49,7 @@ class Relay extends IdleSink {
 
   @OnMessage()
   async every({ prefix, content }: Message): Promise<void> {
-    this.calls.push(`every ${prefix} ${content}`);
+    this.calls.push(`every ${prefix} ${content.toString()}`);
   }
 
   @OnMessage({ prefix: 'audit' })
@@ -159,7 +159,7 @@ it('prefix and content of messages show nowhere (hostile bytes too)', async () =
         this.calls.push('taken');
         return;
       }
-      throw Object.assign(new Error(`${prefix} ${content}`), {
+      throw Object.assign(new Error(`${prefix} ${content.toString()}`), {
         prefix,
         content,
         code: prefix,
