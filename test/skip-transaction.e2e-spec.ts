@@ -567,9 +567,9 @@ it('a schema change that it carries is asked about with the next row of the tabl
   pipeline.start();
   await pipeline.whenStreaming();
   await insert(source, 'before');
-  await source.query(
-    `begin; alter table t drop x; insert into t values (2, '${POISON}'); commit`,
-  );
+  // By itself: the server announces the table with the poison, and not again with the next row.
+  await source.query('alter table t drop x');
+  await insert(source, POISON);
   const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
   expect(asked).toEqual([['column_dropped', lsn]]);
   await pipeline.skipTransaction(lsn);
