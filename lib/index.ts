@@ -1,4 +1,13 @@
 export { Checkpoint } from './decorators/checkpoint.decorator.js';
+export { OnBatch } from './decorators/on-batch.decorator.js';
+export {
+  OnChange,
+  type OnChangeOptions,
+} from './decorators/on-change.decorator.js';
+export {
+  OnMessage,
+  type OnMessageOptions,
+} from './decorators/on-message.decorator.js';
 export { OnSchemaChange } from './decorators/on-schema-change.decorator.js';
 export { OnSessionIdentity } from './decorators/on-session-identity.decorator.js';
 export { OnSlotOrigin } from './decorators/on-slot-origin.decorator.js';
@@ -30,7 +39,7 @@ export { ConnectionFault } from './engine/model/connection-fault.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
-export type { Message } from './engine/model/message.js';
+export type { Message, MessageContext } from './engine/model/message.js';
 export type {
   Column,
   Relation,
@@ -48,6 +57,14 @@ export type {
 export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
+export type {
+  BatchOptions,
+  CheckpointStoreOptions,
+  ResolvedBatchOptions,
+  ResolvedCheckpointStoreOptions,
+  ResolvedSinkRetryOptions,
+  SinkRetryOptions,
+} from './engine/options/delivery-options.js';
 export type {
   HealthOptions,
   ResolvedHealthOptions,
@@ -97,4 +114,6 @@ export {
   type AppliedTransaction,
   type CheckpointTableOptions,
 } from './engine/checkpoint/checkpoint-table.js';
+export type { ChangeContext } from './sinks/change-handlers.js';
+export type { ChangeOp } from './sinks/change-settings.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';

@@ -82,6 +82,10 @@ describe('a store cannot write behind', () => {
       `UPDATE replicant_checkpoints SET commit_lsn = '0/80', confirmed_lsn = '0/90'`,
     ],
     [
+      'set back the commit in',
+      `UPDATE replicant_checkpoints SET commit_lsn = '0/80'`,
+    ],
+    [
       'emptied',
       'UPDATE replicant_checkpoints SET commit_lsn = NULL, confirmed_lsn = NULL',
     ],

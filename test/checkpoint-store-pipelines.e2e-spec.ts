@@ -95,6 +95,8 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     const { pipeline, calls, retries } = libraryCapture(source, target, {
       connection: { ...target.connection, host, port },
     });
+    const reasons: string[] = [];
+    pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
     pipeline.start();
     await pipeline.whenStreaming();
     await source.query('insert into t values (1)');
@@ -112,6 +114,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     await pipeline.caughtUp();
     expect(inserted(calls, 'id')).toEqual([1, 2, 3]);
     expect(retries).toHaveLength(1);
+    expect(reasons).toEqual([]);
   });
 
   it('does not overwrite a row that was moved under it, reads it anew and goes on from there', async () => {

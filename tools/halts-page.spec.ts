@@ -14,8 +14,6 @@ const NOT_PROVOKED = [
   'config/server_too_old',
   // A slot that nobody creates has a position.
   'slot_origin/slot_origin_unavailable',
-  // Messages are not asked for yet.
-  'transaction_too_large',
 ];
 
 it('every halt is provoked on a real server', () => {

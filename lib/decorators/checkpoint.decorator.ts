@@ -1,5 +1,5 @@
 import type { CheckpointReader } from '../engine/model/checkpoint.js';
-import { markCheckpoint } from '../sinks/sink.metadata.js';
+import { markMember } from '../sinks/sink.metadata.js';
 
 /**
  * Says where a sink keeps its position. It stands on one of
@@ -9,6 +9,8 @@ import { markCheckpoint } from '../sinks/sink.metadata.js';
  *   when there is none. A slot that somebody moved cannot be told apart then: nothing is stored beside that position.
  *
  * A read that rejects is repeated like a lost connection; the pipeline never starts from the beginning instead.
+ *
+ * Every sink needs one, unless the library keeps its position (option `checkpointStore`): then it is refused.
  */
 export function Checkpoint(): <F extends CheckpointReader>(
   prototype: object,
@@ -16,6 +18,6 @@ export function Checkpoint(): <F extends CheckpointReader>(
   descriptor?: TypedPropertyDescriptor<F>,
 ) => void {
   return (prototype, property) => {
-    markCheckpoint(prototype, { property });
+    markMember('checkpoint', prototype, { property });
   };
 }

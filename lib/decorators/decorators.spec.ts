@@ -3,11 +3,7 @@ import type { CheckpointContext } from '../engine/model/checkpoint.js';
 import type { Lsn } from '../engine/model/lsn.js';
 import type { Transaction } from '../engine/model/transaction.js';
 import { definePipeline } from '../pipelines/define-pipeline.js';
-import {
-  checkpointMembers,
-  sinkPipeline,
-  transactionHandlers,
-} from '../sinks/sink.metadata.js';
+import { membersOf, sinkPipeline } from '../sinks/sink.metadata.js';
 import { Checkpoint } from './checkpoint.decorator.js';
 import { OnTransaction } from './on-transaction.decorator.js';
 import { ReplicantSink } from './replicant-sink.decorator.js';
@@ -48,13 +44,9 @@ describe('OnTransaction', () => {
       @OnTransaction()
       protected async hidden(_tx: Transaction<Shop>): Promise<void> {}
     }
-    expect(transactionHandlers(Sink).map(({ property }) => property)).toEqual([
-      'untyped',
-      'typed',
-      'handled',
-      'ignorant',
-      'hidden',
-    ]);
+    expect(
+      membersOf('transaction', Sink).map(({ property }) => property),
+    ).toEqual(['untyped', 'typed', 'handled', 'ignorant', 'hidden']);
   });
 
   it('rejects at compile time what cannot be a handler', () => {
@@ -85,7 +77,7 @@ describe('OnTransaction', () => {
       @OnTransaction()
       readonly property = 1;
     }
-    expect(transactionHandlers(Sink)).toHaveLength(6);
+    expect(membersOf('transaction', Sink)).toHaveLength(6);
   });
 
   it('carries the name of the handle', () => {
@@ -93,7 +85,7 @@ describe('OnTransaction', () => {
       @OnTransaction(shop)
       async apply(_tx: Transaction<Shop>): Promise<void> {}
     }
-    expect(transactionHandlers(Sink)).toEqual([
+    expect(membersOf('transaction', Sink)).toEqual([
       { property: 'apply', pipeline: 'shop' },
     ]);
   });
@@ -125,11 +117,9 @@ describe('Checkpoint', () => {
         return null;
       }
     }
-    expect(checkpointMembers(Sink).map(({ property }) => property)).toEqual([
-      'table',
-      'hidden',
-      'last',
-    ]);
+    expect(
+      membersOf('checkpoint', Sink).map(({ property }) => property),
+    ).toEqual(['table', 'hidden', 'last']);
   });
 
   it('rejects at compile time a method that reads no position', () => {
@@ -152,7 +142,7 @@ describe('Checkpoint', () => {
         return '0/0';
       }
     }
-    expect(checkpointMembers(Sink)).toHaveLength(3);
+    expect(membersOf('checkpoint', Sink)).toHaveLength(3);
   });
 });
 
@@ -166,7 +156,7 @@ describe('metadata of a class hierarchy', () => {
   it('is inherited', () => {
     class Derived extends Base {}
     expect(sinkPipeline(Derived)).toBe('shop');
-    expect(transactionHandlers(Derived)).toEqual([{ property: 'apply' }]);
+    expect(membersOf('transaction', Derived)).toEqual([{ property: 'apply' }]);
   });
 
   it('counts a method that is decorated again once', () => {
@@ -174,7 +164,7 @@ describe('metadata of a class hierarchy', () => {
       @OnTransaction()
       override async apply(_tx: Transaction): Promise<void> {}
     }
-    expect(transactionHandlers(Derived)).toHaveLength(1);
+    expect(membersOf('transaction', Derived)).toHaveLength(1);
   });
 
   it('does not reach the base class or a sibling', () => {
@@ -184,10 +174,10 @@ describe('metadata of a class hierarchy', () => {
     }
     class Sibling extends Base {}
     expect(
-      transactionHandlers(Derived).map(({ property }) => property),
-    ).toEqual(['other', 'apply']);
-    expect(transactionHandlers(Base)).toHaveLength(1);
-    expect(transactionHandlers(Sibling)).toHaveLength(1);
+      membersOf('transaction', Derived).map(({ property }) => property),
+    ).toEqual(['apply', 'other']);
+    expect(membersOf('transaction', Base)).toHaveLength(1);
+    expect(membersOf('transaction', Sibling)).toHaveLength(1);
   });
 
   it('names the pipeline of the short form when none is given', () => {

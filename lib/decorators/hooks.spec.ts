@@ -10,7 +10,7 @@ import type {
 } from '../engine/model/session-identity.js';
 import type { SlotOriginContext } from '../engine/model/slot-origin.js';
 import { definePipeline } from '../pipelines/define-pipeline.js';
-import { hookMembers, sinkKind, sinkPipeline } from '../sinks/sink.metadata.js';
+import { membersOf, sinkKind, sinkPipeline } from '../sinks/sink.metadata.js';
 import { OnSchemaChange } from './on-schema-change.decorator.js';
 import { OnSessionIdentity } from './on-session-identity.decorator.js';
 import { OnSlotOrigin } from './on-slot-origin.decorator.js';
@@ -47,13 +47,11 @@ describe('methods that are asked', () => {
       async schema(_change: SchemaChange): Promise<void> {}
     }
     for (const sink of [Sink, Brief]) {
-      expect(hookMembers('sessionIdentity', sink)).toEqual([
+      expect(membersOf('sessionIdentity', sink)).toEqual([
         { property: 'server' },
       ]);
-      expect(hookMembers('slotOrigin', sink)).toEqual([{ property: 'origin' }]);
-      expect(hookMembers('schemaChange', sink)).toEqual([
-        { property: 'schema' },
-      ]);
+      expect(membersOf('slotOrigin', sink)).toEqual([{ property: 'origin' }]);
+      expect(membersOf('schemaChange', sink)).toEqual([{ property: 'schema' }]);
     }
   });
 
@@ -73,7 +71,7 @@ describe('methods that are asked', () => {
       @OnSchemaChange()
       schema(_change: SchemaChange): void {}
     }
-    expect(hookMembers('slotOrigin', Sink)).toHaveLength(1);
+    expect(membersOf('slotOrigin', Sink)).toHaveLength(1);
   });
 
   it('are methods of instances', () => {

@@ -2,8 +2,8 @@ import type {
   SchemaChange,
   SchemaChangeContext,
 } from '../engine/model/schema-change.js';
-import { markHook } from '../sinks/sink.metadata.js';
-import type { HookDecorator } from './hook-decorator.js';
+import { markMember } from '../sinks/sink.metadata.js';
+import type { HandlerDecorator } from './handler-decorator.js';
 
 /**
  * Makes a method the judge of destructive schema changes: `(change, context) => Promise<void>`. It is asked while no other method of
@@ -13,10 +13,10 @@ import type { HookDecorator } from './hook-decorator.js';
  *
  * A change may be asked about again after a restart, until a transaction that carries the new shape is durable.
  */
-export function OnSchemaChange(): HookDecorator<
+export function OnSchemaChange(): HandlerDecorator<
   [change: SchemaChange, context: SchemaChangeContext]
 > {
   return (prototype, property) => {
-    markHook('schemaChange', prototype, { property });
+    markMember('schemaChange', prototype, { property });
   };
 }

@@ -1,7 +1,7 @@
 import type { Lsn } from '../engine/model/lsn.js';
 import type { SlotOriginContext } from '../engine/model/slot-origin.js';
-import { markHook } from '../sinks/sink.metadata.js';
-import type { HookDecorator } from './hook-decorator.js';
+import { markMember } from '../sinks/sink.metadata.js';
+import type { HandlerDecorator } from './handler-decorator.js';
 
 /**
  * Makes a method the judge of where the stream begins: `(origin, context) => Promise<void>`. It is asked on every connect, before
@@ -12,10 +12,10 @@ import type { HookDecorator } from './hook-decorator.js';
  * Resolving accepts the position; rejecting halts with `slot_origin/slot_origin_rejected`, and `halt.sinkError()` has the error.
  * A sink of kind `appendLog` needs it: nothing else can tell whether somebody moved the slot past the log's end.
  */
-export function OnSlotOrigin(): HookDecorator<
+export function OnSlotOrigin(): HandlerDecorator<
   [origin: Lsn, context: SlotOriginContext]
 > {
   return (prototype, property) => {
-    markHook('slotOrigin', prototype, { property });
+    markMember('slotOrigin', prototype, { property });
   };
 }

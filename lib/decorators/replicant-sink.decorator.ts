@@ -19,8 +19,15 @@ export interface ReplicantSinkOptions {
 }
 
 /**
- * Makes a class the sink of a pipeline, and injectable. List it among the providers of one module. It needs one method
- * with {@link OnTransaction} and one member with {@link Checkpoint}; it must be a singleton.
+ * Makes a class the sink of a pipeline, and injectable. List it among the providers of one module; it must be a singleton. The options
+ * of the pipeline say what else it needs:
+ *
+ * - by default one method with {@link OnTransaction} and one member with {@link Checkpoint}
+ * - with `batchDelivery` one method with {@link OnBatch} and one member with {@link Checkpoint}
+ * - with `checkpointStore` one method with {@link OnTransaction}, or some with {@link OnChange}; and no {@link Checkpoint}, because the
+ *   library keeps it
+ *
+ * What is missing, and what belongs to another of these, is refused when the application starts, by a `SinkDefinitionError`.
  *
  * Exception filters, guards and interceptors never apply to a sink: they could turn a failed write into a confirmed one.
  *

@@ -225,7 +225,7 @@ describe('SinkExplorer', () => {
       }
       const stub = new StubPipeline('default');
       await boot({ providers: [Real] }, stub);
-      expect(stub.sink?.checkpoint.kind).toBe('keeper');
+      expect(stub.sink?.checkpoint?.kind).toBe('keeper');
     });
   });
 
@@ -311,7 +311,7 @@ describe('SinkExplorer', () => {
         async other(_tx: Transaction): Promise<void> {}
       }
       expect(await refusal({ providers: [Twice] })).toBe(
-        'SinkDefinitionError: Twice has @OnTransaction() on more than one member (other, apply); keep one.',
+        'SinkDefinitionError: Twice has @OnTransaction() on more than one member (apply, other); keep one.',
       );
     });
 
@@ -349,7 +349,7 @@ describe('SinkExplorer', () => {
         }
       }
       expect(await refusal({ providers: [Torn] })).toContain(
-        'Torn has @Checkpoint() on more than one member (last, checkpoints); keep one.',
+        'Torn has @Checkpoint() on more than one member (checkpoints, last); keep one.',
       );
     });
 

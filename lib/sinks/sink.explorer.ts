@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import type { Sink } from '../engine/deliver/sink.js';
+import type { AttachedSink } from '../engine/deliver/sink.js';
 import type { Pipeline } from '../engine/pipeline.js';
 import { ReplicantRegistry } from '../pipelines/pipeline.registry.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
@@ -22,7 +22,7 @@ export interface DiscoveredSink {
   readonly pipeline: Pipeline;
   /** The provider itself. */
   readonly instance: object;
-  readonly sink: Sink;
+  readonly sink: AttachedSink;
 }
 
 /** Finds the sink of each pipeline among all providers of the application. */

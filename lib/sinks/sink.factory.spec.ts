@@ -7,7 +7,7 @@ import { OnSessionIdentity } from '../decorators/on-session-identity.decorator.j
 import { OnSlotOrigin } from '../decorators/on-slot-origin.decorator.js';
 import { OnTransaction } from '../decorators/on-transaction.decorator.js';
 import { ReplicantSink } from '../decorators/replicant-sink.decorator.js';
-import type { Sink } from '../engine/deliver/sink.js';
+import type { AttachedSink } from '../engine/deliver/sink.js';
 import type { Lsn } from '../engine/model/lsn.js';
 import { Pipeline } from '../engine/pipeline.js';
 import { createSink } from './sink.factory.js';
@@ -20,7 +20,7 @@ class Plain {
   async apply(): Promise<void> {}
 }
 
-function create(sinkClass: new () => object): Sink {
+function create(sinkClass: new () => object): AttachedSink {
   return createSink(
     sinkClass,
     new sinkClass(),

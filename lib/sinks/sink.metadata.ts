@@ -4,32 +4,52 @@ import { SinkDefinitionError } from './sink-definition.error.js';
 
 // Symbol.for: a sink decorated by one copy of this package is found by another.
 const SINK = Symbol.for('nestjs-replicant:sink');
-const CHECKPOINT = Symbol.for('nestjs-replicant:checkpoint');
-const TRANSACTION = Symbol.for('nestjs-replicant:on-transaction');
 const KIND = Symbol.for('nestjs-replicant:sink-kind');
-const HOOKS = {
+const MEMBERS = {
+  checkpoint: {
+    key: Symbol.for('nestjs-replicant:checkpoint'),
+    decorator: '@Checkpoint()',
+  },
+  transaction: {
+    key: Symbol.for('nestjs-replicant:on-transaction'),
+    decorator: '@OnTransaction()',
+  },
+  batch: {
+    key: Symbol.for('nestjs-replicant:on-batch'),
+    decorator: '@OnBatch()',
+  },
+  change: {
+    key: Symbol.for('nestjs-replicant:on-change'),
+    decorator: '@OnChange()',
+  },
+  message: {
+    key: Symbol.for('nestjs-replicant:on-message'),
+    decorator: '@OnMessage()',
+  },
   sessionIdentity: {
     key: Symbol.for('nestjs-replicant:on-session-identity'),
-    decorator: '@OnSessionIdentity',
+    decorator: '@OnSessionIdentity()',
   },
   slotOrigin: {
     key: Symbol.for('nestjs-replicant:on-slot-origin'),
-    decorator: '@OnSlotOrigin',
+    decorator: '@OnSlotOrigin()',
   },
   schemaChange: {
     key: Symbol.for('nestjs-replicant:on-schema-change'),
-    decorator: '@OnSchemaChange',
+    decorator: '@OnSchemaChange()',
   },
 } as const;
 
-/** A method of a sink that is asked, and need not be there. */
-export type Hook = keyof typeof HOOKS;
+/** What a decorated member of a sink is for. */
+export type MemberRole = keyof typeof MEMBERS;
 
 /** A decorated member of a sink class. */
 export interface SinkMember {
   readonly property: string | symbol;
   /** Name of the pipeline whose types the decorator was given. */
   readonly pipeline?: string;
+  /** What else the decorator was given, unchecked. */
+  readonly settings?: unknown;
 }
 
 /** Marks a class as the sink of a pipeline; subclasses inherit it. */
@@ -54,59 +74,21 @@ export function sinkPipeline(sinkClass: object): string | undefined {
   return typeof pipeline === 'string' ? pipeline : undefined;
 }
 
-export function markCheckpoint(prototype: object, member: SinkMember): void {
-  mark(CHECKPOINT, '@Checkpoint', prototype, member);
-}
-
-export function markTransactionHandler(
-  prototype: object,
-  member: SinkMember,
-): void {
-  mark(TRANSACTION, '@OnTransaction', prototype, member);
-}
-
-export function markHook(
-  hook: Hook,
-  prototype: object,
-  member: SinkMember,
-): void {
-  const { key, decorator } = HOOKS[hook];
-  mark(key, decorator, prototype, member);
-}
-
-/** The decorator of a hook, as messages name it. */
-export function hookDecorator(hook: Hook): string {
-  return `${HOOKS[hook].decorator}()`;
-}
-
-/** Methods that the decorator of a hook stands on, in the class and its base classes. */
-export function hookMembers(
-  hook: Hook,
-  sinkClass: object,
-): readonly SinkMember[] {
-  return members(HOOKS[hook].key, sinkClass);
-}
-
-/** Members that `@Checkpoint` stands on, in the class and its base classes. */
-export function checkpointMembers(sinkClass: object): readonly SinkMember[] {
-  return members(CHECKPOINT, sinkClass);
-}
-
-/** Methods that `@OnTransaction` stands on, in the class and its base classes. */
-export function transactionHandlers(sinkClass: object): readonly SinkMember[] {
-  return members(TRANSACTION, sinkClass);
+/** The decorator of a role, as messages name it. */
+export function decoratorOf(role: MemberRole): string {
+  return MEMBERS[role].decorator;
 }
 
 // The member's name is kept on its class, not on the function: a method that overrides the decorated one stays the handler.
-function mark(
-  key: symbol,
-  decorator: string,
+export function markMember(
+  role: MemberRole,
   prototype: object,
   member: SinkMember,
 ): void {
+  const { key, decorator } = MEMBERS[role];
   if (typeof prototype === 'function') {
     throw new SinkDefinitionError(
-      `${prototype.name}.${String(member.property)} is static; ${decorator}() belongs on an instance member.`,
+      `${prototype.name}.${String(member.property)} is static; ${decorator} belongs on an instance member.`,
     );
   }
   Reflect.defineMetadata(
@@ -116,18 +98,31 @@ function mark(
   );
 }
 
-function members(key: symbol, sinkClass: object): readonly SinkMember[] {
-  const found = new Map<string | symbol, SinkMember>();
-  for (
-    let link: object | null = sinkClass;
-    link !== null;
-    link = Reflect.getPrototypeOf(link)
-  ) {
-    for (const member of ownMembers(key, link)) {
-      if (!found.has(member.property)) found.set(member.property, member);
-    }
+/**
+ * What the decorator of a role says of a class: its members in the order in which they are written, those of base classes first. Where
+ * a subclass decorates an inherited member anew, only that counts.
+ */
+export function membersOf(
+  role: MemberRole,
+  sinkClass: object,
+): readonly SinkMember[] {
+  const { key } = MEMBERS[role];
+  const found = new Map<string | symbol, readonly SinkMember[]>();
+  for (const link of hierarchy(sinkClass)) {
+    const own = ownMembers(key, link);
+    for (const { property } of own)
+      found.set(
+        property,
+        own.filter((member) => member.property === property),
+      );
   }
-  return [...found.values()];
+  return [...found.values()].flat();
+}
+
+/** A class and its base classes, the outermost base first. */
+function hierarchy(sinkClass: object): readonly object[] {
+  const base = Reflect.getPrototypeOf(sinkClass);
+  return base === null ? [sinkClass] : [...hierarchy(base), sinkClass];
 }
 
 function ownMembers(key: symbol, sinkClass: object): readonly SinkMember[] {

@@ -7,7 +7,7 @@ import {
   ReplicantModule,
 } from '../../lib/index.js';
 import { MirrorSink } from './mirror.sink.js';
-import { say, setting } from './settings.js';
+import { livesForSpec, say, setting } from './settings.js';
 import { Target, TargetModule } from './target.module.js';
 
 @Module({
@@ -38,12 +38,7 @@ const application = await NestFactory.createApplicationContext(
 if (process.env['SHUTDOWN_HOOKS'] !== 'off') application.enableShutdownHooks();
 if (process.env['IGNORE_SIGTERM'] === 'on') process.on('SIGTERM', () => {});
 
-process.once('message', () => {
-  void application.close().then(() => say('closed'));
-});
-// The spec has died: so do we. Neither listener keeps this process alive.
-process.once('disconnect', () => process.exit(1));
-process.channel?.unref();
+livesForSpec(application);
 
 // What is said in the end may not arrive any more; what is written does.
 if (process.env['ON_HALT'] !== undefined) {

@@ -13,7 +13,7 @@ export default defineConfig({
   },
   test: {
     include: ['*.e2e-spec.ts'],
-    globalSetup: ['generate-prisma-client.ts'],
+    globalSetup: ['generate-prisma-client.ts', 'check-types.ts'],
     reporters: ['default', closingLine],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,90 +1,22 @@
-import { readFileSync } from 'node:fs';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { Kysely, PostgresDialect } from 'kysely';
-import type {
-  CheckpointTable,
-  Change,
-  Lsn,
-  Transaction,
-} from 'nestjs-replicant';
-import { Pool } from 'pg';
-import { DataSource } from 'typeorm';
+import type { Transaction } from 'nestjs-replicant';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { useServer } from '../support/suite.js';
 import type { TestDatabase } from '../support/test-database.js';
-import * as onDrizzle from './wiring/drizzle.js';
-import * as onKysely from './wiring/kysely.js';
-import { Order } from './wiring/order.entity.js';
-import * as onPg from './wiring/pg.js';
-import * as onPrisma from './wiring/prisma.js';
-import { PrismaService } from './wiring/prisma.service.js';
+import {
+  CONTEXT,
+  SOURCE,
+  type WiredSink,
+  type Wiring,
+  WIRINGS,
+} from './libraries.js';
+import { inserted } from './made-transactions.js';
+import { blockOf, read } from './shown.js';
 import type { Shop } from './wiring/shop.js';
-import * as onTypeorm from './wiring/typeorm.js';
-
-const SOURCE = { systemIdentifier: '7000000000000000001', timeline: 1 };
-const CONTEXT = { pipeline: 'orders', slotName: 'orders', ...SOURCE };
-
-interface Projection {
-  readonly checkpoints: CheckpointTable;
-  apply(tx: Transaction<Shop>): Promise<void>;
-}
-
-interface Wiring {
-  /** Another instance of the sink over the same client, as another process would have it. */
-  create(): Projection;
-  close(): Promise<unknown>;
-}
-
-const WIRINGS: Record<string, (url: string) => Promise<Wiring>> = {
-  async pg(url) {
-    const pool = new Pool({ connectionString: url });
-    return {
-      create: () => new onPg.OrderProjection(pool),
-      close: () => pool.end(),
-    };
-  },
-  async typeorm(url) {
-    const db = new DataSource({ type: 'postgres', url, entities: [Order] });
-    await db.initialize();
-    return {
-      create: () => new onTypeorm.OrderProjection(db),
-      close: () => db.destroy(),
-    };
-  },
-  async prisma(url) {
-    const prisma = new PrismaService(url);
-    return {
-      create: () => new onPrisma.OrderProjection(prisma),
-      close: () => prisma.$disconnect(),
-    };
-  },
-  async drizzle(url) {
-    const pool = new Pool({ connectionString: url });
-    const db = drizzle(pool);
-    return {
-      create: () => new onDrizzle.OrderProjection(db),
-      close: () => pool.end(),
-    };
-  },
-  async kysely(url) {
-    const pool = new Pool({ connectionString: url });
-    const db = new Kysely<{ orders: Shop['public.orders'] }>({
-      dialect: new PostgresDialect({ pool }),
-    });
-    return {
-      create: () => new onKysely.OrderProjection(db),
-      close: () => db.destroy(),
-    };
-  },
-};
 
 it.each(Object.keys(WIRINGS))(
   'docs/checkpoints.md shows the wiring of %s as it is tested here',
   (library) => {
-    const wiring = read(`wiring/${library}.ts`);
-    expect(read('../../docs/checkpoints.md')).toContain(
-      `\`\`\`typescript\n${wiring}\`\`\`\n`,
-    );
+    expect(read('../../docs/checkpoints.md')).toContain(blockOf(library));
   },
 );
 
@@ -93,7 +25,7 @@ const suite = useServer();
 describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
   let database: TestDatabase;
   let wiring: Wiring;
-  let sink: Projection;
+  let sink: WiredSink<Transaction<Shop>>;
 
   beforeAll(async () => {
     database = await suite.server.createDatabase(library);
@@ -226,34 +158,3 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
     });
   });
 });
-
-function inserted(
-  commitLsn: Lsn,
-  ...records: Shop['public.orders'][]
-): Transaction<Shop> {
-  const changes = records.map((record, ordinal): Change<Shop> => ({
-    op: 'insert',
-    relation: 'public.orders',
-    schema: 'public',
-    table: 'orders',
-    ordinal,
-    commitLsn,
-    columns: [],
-    record,
-  }));
-  return {
-    pipeline: 'orders',
-    slotName: 'orders',
-    xid: 1,
-    commitLsn,
-    commitEndLsn: commitLsn + 0x10n,
-    commitTime: new Date(0),
-    commitTimeMicros: 0n,
-    changes,
-    messages: [],
-  };
-}
-
-function read(path: string): string {
-  return readFileSync(new URL(path, import.meta.url), 'utf8');
-}

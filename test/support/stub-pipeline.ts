@@ -3,7 +3,7 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from '../../lib/engine/options/resolve-options.js';
-import type { Sink } from '../../lib/engine/deliver/sink.js';
+import type { AttachedSink } from '../../lib/engine/deliver/sink.js';
 import type { PipelineState } from '../../lib/engine/telemetry/pipeline-state.js';
 
 /** Options that pass validation and connect to nothing: port 1 refuses. */
@@ -22,7 +22,7 @@ export class StubPipeline {
   readonly calls: string[] = [];
   state: PipelineState = 'idle';
   since = new Date();
-  sink: Sink | null = null;
+  sink: AttachedSink | null = null;
   /** Runs inside `start()`, `stop()` and `whenStreaming()`. */
   onStart = (): void => {};
   onStop = async (): Promise<void> => {};
@@ -36,7 +36,7 @@ export class StubPipeline {
     this.options = resolveOptions({ ...unreachable, ...options });
   }
 
-  attach(sink: Sink): void {
+  attach(sink: AttachedSink): void {
     this.calls.push('attach');
     this.sink = sink;
   }

@@ -83,6 +83,7 @@ function assembler(
     schema?: SchemaWatch;
     maxTransactionBytes?: number;
     maxMessageBytes?: number;
+    messages?: boolean;
   } = {},
 ): Assembler {
   return new Assembler({
@@ -90,6 +91,7 @@ function assembler(
     slotName: 'orders_slot',
     maxTransactionBytes: options.maxTransactionBytes ?? 1000,
     maxMessageBytes: options.maxMessageBytes ?? 1000,
+    messages: options.messages ?? true,
     skipThrough: options.skipThrough ?? null,
     passOver: options.passOver ?? null,
     schema: options.schema ?? new SchemaWatch(new RelationHistory(), () => {}),
@@ -221,6 +223,38 @@ describe('grouping', () => {
     ]);
   });
 
+  it('gives a message outside transactions at once, and counts it nowhere', () => {
+    const all = feed(
+      assembler({ skipThrough: 100n }),
+      message(false),
+      begin(101n),
+      message(true),
+      commit(101n, 102n),
+      message(false),
+    );
+    const alone = {
+      kind: 'message',
+      message: {
+        transactional: false,
+        lsn: 4n,
+        prefix: 'p',
+        content: Buffer.from('hi'),
+        ordinal: null,
+      },
+      bytes: 10,
+    };
+    expect(all).toEqual([
+      alone,
+      expect.objectContaining({
+        kind: 'transaction',
+        transaction: expect.objectContaining({
+          messages: [expect.objectContaining({ ordinal: 0 })],
+        }),
+      }),
+      alone,
+    ]);
+  });
+
   it('delivers neighbours of which one ends where the next commits (A11)', () => {
     const all = feed(
       assembler(),
@@ -302,6 +336,26 @@ describe('an order to pass over', () => {
       { kind: 'transaction' },
       { kind: 'transaction' },
       { kind: 'transaction' },
+    ]);
+  });
+
+  it('leaves out the message outside transactions at exactly that position, and no other', () => {
+    const passOver: PassOrder = { of: 'message', lsn: 100n };
+    const passing = assembler({ passOver });
+    const at = (lsn: Lsn): ReplicationMessage => ({
+      kind: 'message',
+      transactional: false,
+      lsn,
+      prefix: '',
+      content: Buffer.alloc(0),
+    });
+    expect(feed(passing, at(99n), at(100n), at(101n))).toMatchObject([
+      { kind: 'message', message: { lsn: 99n } },
+      { kind: 'passed-over', endLsn: 100n },
+      { kind: 'message', message: { lsn: 101n } },
+    ]);
+    expect(feed(assembler({ passOver: order }), at(100n))).toMatchObject([
+      { kind: 'message' },
     ]);
   });
 
@@ -487,6 +541,11 @@ describe('an impossible order', () => {
     ['delete before begin', [remove], undefined],
     ['truncate before begin', [truncate], undefined],
     ['message before begin', [message(true)], undefined],
+    [
+      'a message outside transactions before commit',
+      [begin(1n), message(false)],
+      1n,
+    ],
     ['commit before begin', [commit(1n, 2n)], undefined],
     ['insert before begin', [begin(1n), commit(1n, 2n), insert(1)], undefined],
     ['begin before commit', [begin(1n), begin(2n)], 1n],
@@ -522,11 +581,11 @@ describe('an impossible order', () => {
     ).toMatchObject({ code: 'protocol_violation' });
   });
 
-  it.each([
-    ['outside a transaction', []],
-    ['inside one', [begin(1n)]],
-  ])('refuses a non-transactional message %s', (_, before) => {
-    expect(lastOf(assembler(), ...before, message(false))).toMatchObject({
+  it.each<[string, ReplicationMessage[]]>([
+    ['outside a transaction', [message(false)]],
+    ['of a transaction', [begin(1n), message(true)]],
+  ])('refuses a message %s that was not asked for', (_, messages) => {
+    expect(lastOf(assembler({ messages: false }), ...messages)).toMatchObject({
       kind: 'fault',
       code: 'unsupported_message',
       detail: 'a message that was not asked for',

@@ -1,14 +1,17 @@
 import type {
   BeginMessage,
   CommitMessage,
+  LogicalMessage,
   ReplicationMessage,
 } from '../model/replication-message.js';
 import type { Relation } from '../model/relation.js';
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { Message } from '../model/message.js';
 import type { Transaction } from '../model/transaction.js';
 import type { Arrival } from './arrival.js';
+import { AssembledMessage } from './assembled-message.js';
 import { AssembledTransaction } from './assembled-transaction.js';
 import {
   type ChangeMessage,
@@ -25,6 +28,8 @@ export interface AssemblerOptions {
   readonly maxTransactionBytes: number;
   /** Payload bytes that the messages of one transaction hold at most: they are not read while they arrive. */
   readonly maxMessageBytes: number;
+  /** Whether the server was asked for messages. */
+  readonly messages: boolean;
   /** Watermark of this connection: transactions that commit here or before were applied. */
   readonly skipThrough: Lsn | null;
   /** What is passed over although it was not applied. */
@@ -46,7 +51,7 @@ export interface AssemblyFault {
   readonly lsn?: Lsn;
 }
 
-/** What a message gives: most give something at the end of a transaction only. */
+/** What one message of the plugin gives: most give something at the end of a transaction only. */
 export type Assembled =
   /** A transaction too large to be held: it is read while it arrives. */
   | {
@@ -68,6 +73,13 @@ export type Assembled =
       readonly end: Lsn;
       /** New shapes of tables in it. */
       readonly shapes: readonly Relation[];
+    }
+  /** A logical message outside transactions. No watermark covers it: it has no commit. */
+  | {
+      readonly kind: 'message';
+      readonly message: Message;
+      /** Payload bytes. */
+      readonly bytes: number;
     }
   /** The sink has to be asked before the open transaction can be read: nothing of it is held any more, and nothing may follow. */
   | { readonly kind: 'schema-change'; readonly fault: SchemaChangeFault }
@@ -132,12 +144,7 @@ export class Assembler {
       case 'commit':
         return this.#commit(message);
       case 'message':
-        return message.transactional
-          ? this.#add(message, bytes)
-          : this.#fail(
-              'unsupported_message',
-              'a message that was not asked for',
-            );
+        return this.#takeMessage(message, bytes);
       default:
         return this.#add(message, bytes);
     }
@@ -166,6 +173,27 @@ export class Assembler {
       content: leftOut === null ? new OpenTransaction(message) : null,
     };
     return null;
+  }
+
+  #takeMessage(message: LogicalMessage, bytes: number): Assembled | null {
+    if (!this.#options.messages) {
+      return this.#fail(
+        'unsupported_message',
+        'a message that was not asked for',
+      );
+    }
+    if (message.transactional) return this.#add(message, bytes);
+    // The server reads it out of the WAL when no transaction is being sent: each is sent whole, when its commit is read.
+    if (this.#current !== null)
+      return this.#violation('a message outside transactions before commit');
+    const { lsn } = message;
+    if (isOrdered(this.#options.passOver, 'message', lsn))
+      return { kind: 'passed-over', endLsn: lsn };
+    return {
+      kind: 'message',
+      message: new AssembledMessage(message, null),
+      bytes,
+    };
   }
 
   /** Why a transaction is not even held. */

@@ -69,24 +69,12 @@ export class OpenTransaction {
   add(message: ContentMessage, bytes: number): void {
     if (message.kind === 'message') {
       this.#messageBytes += bytes;
-      this.#addMessage(message);
+      this.messages.push(new AssembledMessage(message, this.#ordinal++));
       return;
     }
     this.#addChanges(message);
     if (this.#arrival === null) this.#changeBytes += bytes;
     else this.#arrival.received(bytes);
-  }
-
-  #addMessage({ transactional, lsn, prefix, content }: LogicalMessage): void {
-    this.messages.push(
-      new AssembledMessage(
-        transactional,
-        lsn,
-        prefix,
-        content,
-        this.#ordinal++,
-      ),
-    );
   }
 
   #addChanges(message: ChangeMessage): void {

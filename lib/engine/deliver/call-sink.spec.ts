@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { promiseOf } from '../model/answer.js';
 import { HaltError } from '../model/halt.js';
 import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
@@ -113,6 +114,13 @@ describe('callSink', () => {
       const { halt } = await deliver(() => value);
       expect(halt?.code).toBe('sink_failed/no_promise');
     }
+    const inside = await deliver(async () => {
+      await promiseOf('OrderSink.told', undefined);
+    });
+    expect(inside.halt).toMatchObject({
+      code: 'sink_failed/no_promise',
+      detail: 'OrderSink.told returned no promise',
+    });
   });
 });
 

@@ -1,14 +1,9 @@
-import { isPromiseLike } from '../model/answer.js';
+import { NoPromiseError, promiseOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
 import type { Delivery } from '../model/delivery.js';
 import { HaltError, type HaltFacts } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
-
-/** Tells what was found here from whatever a handler throws. */
-class NoPromiseError extends Error {
-  override readonly name = 'NoPromiseError';
-}
 
 /** One call of a method of the sink. */
 export interface SinkCall {
@@ -97,13 +92,11 @@ async function failureOf(
 
 async function callHandler(call: SinkCall): Promise<void> {
   try {
-    const result = call.call();
-    if (!isPromiseLike(result)) throw new NoPromiseError();
-    await result;
+    await promiseOf(call.what, call.call());
   } catch (error) {
     if (error instanceof NoPromiseError) {
       throw new HaltError('sink_failed/no_promise', {
-        detail: `${call.what} returned no promise`,
+        detail: error.message,
         ...factsOf(call),
       });
     }

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { AssembledMessage } from '../assemble/assembled-message.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { deferred, type Deferred } from '../model/deferred.js';
 import type { Transaction } from '../model/transaction.js';
@@ -348,7 +347,13 @@ describe('a delivery in batches', () => {
   const NEVER = { maxTransactions: 100, maxBytes: 1e9, maxDelayMs: 1e6 };
   const message: Work = {
     kind: 'message',
-    message: new AssembledMessage(false, 50n, '', Buffer.alloc(0), null),
+    message: {
+      transactional: false,
+      lsn: 50n,
+      prefix: '',
+      content: Buffer.alloc(0),
+      ordinal: null,
+    },
     bytes: 1,
   };
 

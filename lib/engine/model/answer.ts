@@ -4,6 +4,29 @@ export type Answer =
   | { readonly kind: 'no_promise' }
   | { readonly kind: 'rejected'; readonly error: unknown };
 
+/** A handler returned nothing that can be awaited. Tells this from whatever a handler throws. */
+export class NoPromiseError extends Error {
+  override readonly name = 'NoPromiseError';
+
+  constructor(handler: string) {
+    super(`${handler} returned no promise`);
+  }
+}
+
+/**
+ * What a handler returned, to be awaited.
+ *
+ * @param handler how messages name it
+ * @throws {NoPromiseError} when it is no promise
+ */
+export function promiseOf(
+  handler: string,
+  result: unknown,
+): PromiseLike<unknown> {
+  if (!isPromiseLike(result)) throw new NoPromiseError(handler);
+  return result;
+}
+
 /** Calls a method of the user and waits for its answer. Never rejects. */
 export async function answerOf(ask: () => unknown): Promise<Answer> {
   try {
@@ -17,7 +40,7 @@ export async function answerOf(ask: () => unknown): Promise<Answer> {
 }
 
 /** Whether a method written in JavaScript returned something that can be awaited. */
-export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -6,7 +6,7 @@ import { formatLsn, type Lsn } from './lsn.js';
 export interface HaltFacts {
   /** What was found: names and positions, never a row value. */
   readonly detail: string;
-  /** Commit position of the transaction at which the pipeline halted. */
+  /** Commit position of the transaction, or position of the message, at which the pipeline halted. */
   readonly lsn?: Lsn;
   /** What the sink was handed when it failed. */
   readonly delivery?: Delivery['kind'];

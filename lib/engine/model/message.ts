@@ -8,7 +8,7 @@ import type { Lsn } from './lsn.js';
 export interface Message {
   /** Whether it belongs to a transaction or was sent by itself. */
   readonly transactional: boolean;
-  /** Where the message stands in the WAL. */
+  /** Where its record in the WAL ends: what `pg_logical_emit_message()` has returned. No two messages have the same. */
   readonly lsn: Lsn;
   /** Chosen by the emitter; treated like a row value. */
   readonly prefix: string;
@@ -20,6 +20,6 @@ export interface Message {
 
 /** What a handler of messages is told beside the message. */
 export interface MessageContext {
-  /** Where the message stands in the WAL: the key by which a sink recognises what it already applied. */
+  /** That of the message: the key by which a sink recognises what it already applied. */
   readonly lsn: Lsn;
 }

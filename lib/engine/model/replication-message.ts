@@ -81,6 +81,7 @@ export interface TruncateMessage {
 export interface LogicalMessage {
   readonly kind: 'message';
   readonly transactional: boolean;
+  /** End of its record, so a boundary: nothing else ends there, and what starts there is still to come. */
   readonly lsn: Lsn;
   readonly prefix: string;
   /** A copy that the receiver may keep. */

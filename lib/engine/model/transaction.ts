@@ -32,8 +32,11 @@ export interface Transaction<T = Tables> {
    */
   readonly changes: readonly Change<T>[] | AsyncIterable<Change<T>>;
   /**
-   * Logical messages of the transaction; complete when {@link Transaction.changes} are. The server is not asked for them yet, so
-   * there are none.
+   * Its transactional logical messages, when the option `messages` is on; otherwise the server is not asked for them. Their ordinals tell
+   * where they stand among the changes. A transaction may have messages and no changes.
+   *
+   * While {@link Transaction.changes} arrive, messages arrive too: they are complete when the changes were read to the end. They are held
+   * until then, and a transaction whose messages are larger than `maxInflightBytes` halts with `transaction_too_large`.
    */
   readonly messages: readonly Message[];
 }

@@ -1,9 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { present } from '../../../test/support/present.js';
+import {
+  resolveBatchDelivery,
+  resolveCheckpointStore,
+} from './delivery-options.js';
 import { resolveOptions } from './resolve-options.js';
 
-const PAGE = readPage('options.md');
-const HEALTH_PAGE = readPage('health.md').split('\n## Options\n')[1] ?? '';
+const WHOLE_PAGE = readPage('options.md');
+/** What stands before the first section of its own. */
+const PAGE = WHOLE_PAGE.split('\n## ')[0] ?? '';
 const ROW = /^\| `(\w+)` +\| .* \| +(?:`(.*)`)? *\|$/gm;
 
 function readPage(name: string): string {
@@ -11,6 +17,11 @@ function readPage(name: string): string {
     new URL(`../../../docs/${name}`, import.meta.url),
     'utf8',
   );
+}
+
+/** What stands under a heading. */
+function section(page: string, heading: string): string {
+  return page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
 }
 
 /** Options and defaults as the table of a page has them. */
@@ -51,10 +62,28 @@ describe('docs/options.md', () => {
       documented().filter(([, fallback]) => fallback !== undefined),
     );
     expect(page).toEqual(printed(rest));
-    expect(Object.fromEntries(documented(HEALTH_PAGE))).toEqual(
-      printed(health),
+    expect(
+      Object.fromEntries(documented(section(readPage('health.md'), 'Options'))),
+    ).toEqual(printed(health));
+    expect(
+      Object.fromEntries(documented(section(WHOLE_PAGE, '`sinkRetry`'))),
+    ).toEqual(printed(sinkRetry));
+  });
+
+  it('has every setting of a checkpoint store and of batches with its default', () => {
+    const { connection, ...store } = Object.fromEntries(
+      documented(section(WHOLE_PAGE, '`checkpointStore`')),
     );
-    expect(sinkRetry).toEqual({ maxRetries: 0, backoffMs: 1000 });
+    expect(connection).toBeUndefined();
+    expect(store).toEqual(
+      printed(
+        present(resolveCheckpointStore({ connection: 'postgresql://db/shop' })),
+      ),
+    );
+    const batches = printed(present(resolveBatchDelivery({}, undefined)));
+    expect(
+      Object.fromEntries(documented(section(WHOLE_PAGE, '`batchDelivery`'))),
+    ).toEqual(batches);
   });
 
   it('explains each of them, in the order in which they are checked', () => {

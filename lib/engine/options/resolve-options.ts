@@ -220,7 +220,7 @@ function around(value: unknown): AroundDelivery | null {
   if (isAround(value)) return value;
   throw new ReplicantConfigError(
     'around',
-    'must be a function (transaction, next) => Promise<void>.',
+    'must be a function (delivery, next) => Promise<void>.',
   );
 }
 

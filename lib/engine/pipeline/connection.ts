@@ -72,6 +72,7 @@ export class PipelineConnection {
     this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
+      takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
       passedOver: (end) => subject.skipping?.passedOver(end),
@@ -148,6 +149,7 @@ export class PipelineConnection {
           HAND_OVER_BYTES,
         ),
         maxMessageBytes: options.maxInflightBytes,
+        messages: options.messages,
         skipThrough: this.#watermark,
         passOver: this.#subject.skipping,
         schema: schema.watch((change, commitLsn) =>

@@ -3,6 +3,7 @@ import {
   beginFrame,
   commitFrame,
   insertFrame,
+  messageFrame,
   relationFrame,
   typeFrame,
 } from '../../../test/support/pgoutput-frames.js';
@@ -55,6 +56,7 @@ function intake() {
       return catalog.promise;
     },
     push: (work) => transaction.resolve(work),
+    takes: () => true,
     arrived: () => {},
     passedOver: () => {},
     keepalive: () => {},
@@ -88,6 +90,7 @@ function assembler(
     slotName: 's',
     maxTransactionBytes: 10_000,
     maxMessageBytes: 1000,
+    messages: true,
     skipThrough,
     passOver,
     schema: new SchemaWatch(new RelationHistory(), () => {}),
@@ -141,6 +144,7 @@ describe('the intake', () => {
         positions: new Positions(0n, false),
         readTypes: () => Promise.resolve([]),
         push: (work) => pushed.push(work),
+        takes: () => true,
         arrived: () => {},
         passedOver: () => {},
         keepalive: () => {},
@@ -183,6 +187,7 @@ describe('the intake', () => {
       positions: new Positions(0n, false),
       readTypes: () => Promise.resolve([]),
       push: (work) => pushed.push(work),
+      takes: () => true,
       arrived: () => {},
       passedOver: () => {},
       keepalive: () => {},
@@ -217,6 +222,7 @@ describe('the intake', () => {
       readTypes: () => Promise.resolve([]),
       push: (work) => told.push(work),
       arrived: () => {},
+      takes: () => false,
       passedOver: (end) => told.push(end),
       keepalive: () => {},
       fail: () => {},
@@ -243,4 +249,39 @@ describe('the intake', () => {
       expect(await transaction).toEqual({ kind: 'pass', end: 20n, empty });
     },
   );
+
+  it('hands on messages that the sink takes, and passes over others at their own position, whatever the watermark', () => {
+    const pushed: Work[] = [];
+    const subject = new PipelineIntake('exact', {
+      positions: new Positions(0n, false),
+      readTypes: () => Promise.resolve([]),
+      takes: (prefix) => prefix === 'outbox',
+      passedOver: () => {},
+      push: (work) => pushed.push(work),
+      arrived: () => {},
+      keepalive: () => {},
+      fail: () => {},
+    });
+    subject.begin(assembler(1_000n));
+    const content = Buffer.from([1, 0, 2]);
+    const frames = [
+      messageFrame({ flags: 0, lsn: 50n, prefix: 'outbox', content }),
+      messageFrame({ flags: 0, lsn: 60n, prefix: 'outbox2', content }),
+    ];
+    feed(subject, frames);
+    expect(pushed).toEqual([
+      {
+        kind: 'message',
+        message: {
+          transactional: false,
+          lsn: 50n,
+          prefix: 'outbox',
+          content,
+          ordinal: null,
+        },
+        bytes: frames[0]?.length,
+      },
+      { kind: 'pass', end: 60n, empty: true },
+    ]);
+  });
 });

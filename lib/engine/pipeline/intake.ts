@@ -24,6 +24,8 @@ export interface IntakePorts {
   readonly positions: Positions;
   /** Stops reading and asks the catalog what types are made of. */
   readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
+  /** Whether a message outside transactions concerns the sink. */
+  takes(prefix: string): boolean;
   /** Takes what is ready for the sink. */
   push(work: Work): void;
   /** The end of a transaction that was pushed while it arrived. */
@@ -156,6 +158,14 @@ export class PipelineIntake {
       case 'arriving':
       case 'transaction':
         return this.#ports.push(assembled);
+      case 'message': {
+        const { lsn, prefix } = assembled.message;
+        return this.#ports.push(
+          this.#ports.takes(prefix)
+            ? assembled
+            : { kind: 'pass', end: lsn, empty: true },
+        );
+      }
       case 'arrived':
         this.#ports.arrived(assembled.end);
         if (this.#closing) this.close();

@@ -479,6 +479,17 @@ it('says that the timeline diverged rather than that the checkpoint is ahead', a
   expect((await halt()).code).toBe('data_gap/timeline_diverged');
 });
 
+describe('the command', () => {
+  it.each([
+    [false, "(proto_version '1', publication_names 'p')"],
+    [true, "(proto_version '1', publication_names 'p', messages 'true')"],
+  ])('asks for messages where they are wanted: %s', async (messages, asked) => {
+    const { run } = stage();
+    const { command } = await run({}, { messages });
+    expect(command).toBe(`START_REPLICATION SLOT orders LOGICAL 0/64 ${asked}`);
+  });
+});
+
 describe('a standby', () => {
   it('that is behind the checkpoint is waited for', async () => {
     const { run, server } = stage({ ...STORED, confirmedLsn: 5000n });

@@ -134,7 +134,8 @@ function requireConsent(
 }
 
 /**
- * The server skips what commits below the position named here, or below the slot's own when that is higher.
+ * The server skips what commits below the position named here, or below the slot's own when that is higher; and messages outside
+ * transactions whose record starts below.
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-logical-replication.html | Logical streaming replication parameters}
  */
@@ -145,6 +146,7 @@ function startCommand(
   const start = position.confirmedLsn ?? position.commitLsn ?? 0n;
   return (
     `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)}` +
-    ` (proto_version '1', publication_names ${publicationNamesLiteral(options.publications)})`
+    ` (proto_version '1', publication_names ${publicationNamesLiteral(options.publications)}` +
+    (options.messages ? `, messages 'true')` : ')')
   );
 }

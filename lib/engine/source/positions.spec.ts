@@ -85,6 +85,20 @@ describe('Positions', () => {
     positions.settle(120n);
     expect(positions.durable).toBe(120n);
   });
+
+  it('hold a message outside transactions as they hold a transaction', () => {
+    const positions = new Positions(100n, false);
+    positions.receive(110n);
+    positions.complete(110n);
+    positions.keepalive(140n);
+    expect([positions.received, positions.durable]).toEqual([140n, 100n]);
+    positions.begin();
+    positions.complete(160n);
+    positions.settle(110n, true);
+    expect(positions.durable).toBe(110n);
+    positions.settle(160n);
+    expect(positions.durable).toBe(160n);
+  });
 });
 
 describe('Positions of a log', () => {

@@ -95,7 +95,7 @@ export class Positions {
     this.#open = true;
   }
 
-  /** The last frame of a transaction arrived. */
+  /** The last frame of a transaction arrived, or a message outside transactions, which ends at this position too. */
   complete(commitEnd: Lsn): void {
     this.#open = false;
     this.#undelivered += 1;

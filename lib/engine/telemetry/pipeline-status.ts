@@ -69,7 +69,7 @@ export interface PipelineStatus {
     readonly code: HaltCode;
     readonly remedy: string;
     readonly detail: string;
-    /** Commit position of the transaction at which it halted. */
+    /** Commit position of the transaction, or position of the message, at which it halted. */
     readonly lsn: string | null;
     readonly at: string;
   } | null;

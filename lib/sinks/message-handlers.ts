@@ -1,0 +1,98 @@
+import type { MessageHandler } from '../engine/deliver/sink.js';
+import { promiseOf } from '../engine/model/answer.js';
+import { SinkDefinitionError } from './sink-definition.error.js';
+import {
+  methodOf,
+  placeOf,
+  type SinkMethod,
+  type SinkSubject,
+} from './sink.members.js';
+import { membersOf, type SinkMember } from './sink.metadata.js';
+
+/** A method with `@OnMessage()`. */
+interface MessageMethod {
+  /** How messages name it. */
+  readonly place: string;
+  readonly method: SinkMethod;
+  /** Of the messages that it takes; all without one. */
+  readonly prefix: string | undefined;
+}
+
+/**
+ * What the methods with `@OnMessage()` are to the engine: one handler, that calls each on the instance; `null` when there is
+ * none.
+ *
+ * @throws {SinkDefinitionError} when there are methods and the pipeline does not ask for messages, or the other way round
+ */
+export function createMessageHandler(
+  subject: SinkSubject,
+  options: { readonly messages: boolean },
+): MessageHandler | null {
+  const members = membersOf('message', subject.sinkClass);
+  requireAgreement(subject, members, options.messages);
+  if (members.length === 0) return null;
+  const methods = members.map((member) => messageMethod(subject, member));
+  refuseTwice(methods);
+  const taking = (prefix: string): MessageMethod[] =>
+    methods.filter((method) => (method.prefix ?? prefix) === prefix);
+  return {
+    takes: (prefix) => taking(prefix).length > 0,
+    async handle(message, context) {
+      for (const { place, method } of taking(message.prefix))
+        await promiseOf(place, method(message, context));
+    },
+  };
+}
+
+function messageMethod(
+  subject: SinkSubject,
+  member: SinkMember,
+): MessageMethod {
+  const place = placeOf(subject, member);
+  return {
+    place,
+    method: methodOf('message', subject, member),
+    prefix: prefixIn(place, member.settings),
+  };
+}
+
+function prefixIn(place: string, settings: unknown): string | undefined {
+  const prefix: unknown =
+    typeof settings === 'object' && settings !== null && 'prefix' in settings
+      ? settings.prefix
+      : undefined;
+  if (prefix === undefined || typeof prefix === 'string') return prefix;
+  throw new SinkDefinitionError(
+    `${place} has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.`,
+  );
+}
+
+/** Otherwise one message would be handed to the same method twice. */
+function refuseTwice(methods: readonly MessageMethod[]): void {
+  const seen = new Set<string>();
+  for (const { place } of methods) {
+    if (seen.has(place)) {
+      throw new SinkDefinitionError(
+        `${place} has @OnMessage() twice; write a method for each prefix.`,
+      );
+    }
+    seen.add(place);
+  }
+}
+
+function requireAgreement(
+  { sinkClass, pipeline }: SinkSubject,
+  [first]: readonly SinkMember[],
+  messages: boolean,
+): void {
+  if (messages && first === undefined) {
+    throw new SinkDefinitionError(
+      `${sinkClass.name} has no @OnMessage(), but pipeline "${pipeline}" has the option messages; put it on a method (message, context) => Promise<void>, or remove the option.`,
+    );
+  }
+  if (!messages && first !== undefined) {
+    throw new SinkDefinitionError(
+      `${sinkClass.name}.${String(first.property)} has @OnMessage(), but pipeline "${pipeline}" does not ask for messages; set its option messages to true, or remove the decorator.`,
+    );
+  }
+}
