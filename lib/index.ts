@@ -36,6 +36,8 @@ export type {
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
 export { ConnectionFault } from './engine/model/connection-fault.js';
+export type { BatchReason } from './engine/model/batch-reason.js';
+export type { Delivery } from './engine/model/delivery.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';

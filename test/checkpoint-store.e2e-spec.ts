@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { PostgresCheckpointStore } from '../lib/engine/checkpoint/checkpoint-store.js';
 import { ConnectionFault } from '../lib/engine/model/connection-fault.js';
@@ -290,6 +291,9 @@ describe('its session', () => {
     const [pid] = await sessionsNamed(database);
     await database.query(`SELECT pg_terminate_backend(${pid})`);
     await waitFor(async () => (await sessionsNamed(database)).length === 0);
+    // What the server said is here; this process has to look.
+    await nextTurn();
+    await nextTurn();
     await store.commit(0x100n, 0x120n);
     expect(retries).toEqual([]);
     expect(await store.load()).toMatchObject({ commitLsn: 0x100n });
