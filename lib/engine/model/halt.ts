@@ -38,12 +38,13 @@ export class Halt {
 
   /** Gives the position as text, because JSON has no bigint; and never the error of the sink. */
   toJSON() {
-    const { code, remedy, detail, lsn, at } = this;
+    const { code, remedy, detail, lsn, delivery, at } = this;
     return {
       code,
       remedy,
       detail,
       lsn: lsn === null ? null : formatLsn(lsn),
+      delivery,
       at: at.toISOString(),
     };
   }
