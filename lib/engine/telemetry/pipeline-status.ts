@@ -47,7 +47,7 @@ export interface PipelineStatus {
   } | null;
   /** What the source said of the slot when it was last asked, see {@link Pipeline.checkSlot}; `null` before. */
   readonly slot: SlotStatus | null;
-  /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction. */
+  /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction and message. */
   readonly inflightBytes: number;
   /** How the connection was read over the last second; zeros and `false` without one. */
   readonly reading: {
