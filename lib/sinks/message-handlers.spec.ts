@@ -155,9 +155,7 @@ describe('the handler of messages', () => {
         async both(_message: Message): Promise<void> {}
       }
       for (const options of decorations)
-        OnMessage(options)(Twice.prototype, 'both', {
-          value: Twice.prototype.both,
-        });
+        OnMessage(options)(Twice.prototype, 'both', {});
       expect(() => create(new Twice())).toThrow(
         'Twice.both has @OnMessage() more than once for the same messages, and would be called twice; give it each prefix once, or none to take all.',
       );
