@@ -3,7 +3,10 @@ import { changesOf } from './support/changes-of.js';
 import { inserted } from './support/capture.js';
 import { sessionsNamed } from './support/checkpoint-stores.js';
 import { haltedFor } from './support/halted.js';
-import { libraryCapture } from './support/library-capture.js';
+import {
+  libraryCapture,
+  streamingAfterOne,
+} from './support/library-capture.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
@@ -49,10 +52,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     const store = await elsewhere.database('store');
     const { pipeline, calls } = libraryCapture(source, store);
     await target.query('create table copy(id int)');
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     const [server] = await source.query<{ id: string }>(
       'select system_identifier::text as id from pg_control_system()',
     );
@@ -97,10 +97,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     });
     const reasons: string[] = [];
     pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     const before = await stored(target);
     proxy.halfOpen('server-to-client');
     await source.query('insert into t values (2)');
@@ -133,10 +130,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     );
     const reasons: string[] = [];
     pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     await source.query('insert into t values (2)');
     await waitFor(() => calls.length === 2);
     // Another process has got one byte further.
@@ -168,10 +162,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
         },
       },
     );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     await source.query('insert into t values (2)');
     await waitFor(() => calls.length === 2);
     await target.query('delete from replicant_checkpoints');
@@ -214,10 +205,7 @@ describe('no session is left', () => {
   it('after a stop, while none is lost', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = libraryCapture(source, target);
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
     await pipeline.stop();
     await waitFor(

@@ -8,7 +8,10 @@ import {
   sessionsNamed,
 } from './support/checkpoint-stores.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
-import { libraryCapture } from './support/library-capture.js';
+import {
+  libraryCapture,
+  streamingAfterOne,
+} from './support/library-capture.js';
 import {
   sourceAndTarget,
   writeNoise,
@@ -383,16 +386,6 @@ it('a sink with a checkpoint of its own, or without any, is refused as the optio
     ),
   ).toThrow(/has a checkpoint of its own, and the option checkpointStore/);
 });
-
-async function streamingAfterOne(
-  pipeline: ReturnType<typeof libraryCapture>['pipeline'],
-  source: TestDatabase,
-): Promise<void> {
-  pipeline.start();
-  await pipeline.whenStreaming();
-  await source.query('insert into t values (1)');
-  await pipeline.caughtUp();
-}
 
 /** Ends the sessions of stores in a database, which would else be used on. */
 async function dropSessions(target: TestDatabase): Promise<void> {

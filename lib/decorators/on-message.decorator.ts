@@ -13,7 +13,7 @@ export interface OnMessageOptions {
  * `(message, context) => Promise<void>`. Needs the option `messages`, which needs such a method. Transactional messages come with
  * their transaction, as {@link Transaction.messages}.
  *
- * A message goes to every method that takes its prefix, one after the other in the order of the class, and is done when the last
+ * The decorator may be repeated for further prefixes. A message goes to every method that takes its prefix, one after the other in the order of the class, and is done when the last
  * promise has resolved. One that rejects halts the pipeline with `sink_failed`, and the message comes to all of them again; one that
  * is no promise halts with `sink_failed/no_promise`. A message that no method takes is passed over.
  *

@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink } from './deliver/sink.js';
-import { SinkRetries } from './deliver/sink-retries.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import { within } from './model/within.js';
@@ -12,8 +11,9 @@ import {
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
-import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
+import type { LoopEnd } from './pipeline/loop.js';
 import { PipelineRecord } from './pipeline/record.js';
+import { PipelineRun } from './pipeline/run.js';
 import { PipelineSchema } from './pipeline/schema.js';
 import { sinkMaker, type SinkMaker } from './pipeline/sink-maker.js';
 import { skipRefusal } from './pipeline/skip-refusal.js';
@@ -24,7 +24,6 @@ import { PipelineStateError } from './pipeline/state-error.js';
 import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
-import { Advice } from './server/advice.js';
 import { withSqlSession } from './server/session.js';
 import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
@@ -52,16 +51,14 @@ export class Pipeline {
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: SinkMaker | null = null;
-  #loop: PipelineLoop | null = null;
-  /** What this start was told to pass over. */
-  #skipping: Skipping | null = null;
+  #run: PipelineRun | null = null;
+  /** The last start, which may have ended. */
+  #last: PipelineRun | null = null;
   #stopping: Promise<void> | null = null;
   /** Was started after it was asked to stop and before it had stopped. */
   #startAgain = false;
-  /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
+  /** See {@link PipelineRun.settle}: that of the last start that has ended. */
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
-  /** Ends what the last start has open beside its connection. Never rejects. */
-  #release: () => Promise<void> = async () => {};
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
@@ -137,7 +134,7 @@ export class Pipeline {
       this.#startAgain = true;
       return;
     }
-    if (this.#loop !== null) return;
+    if (this.#run !== null) return;
     this.#begin(sink, null);
   }
 
@@ -173,57 +170,32 @@ export class Pipeline {
 
   #begin(makeSink: SinkMaker, skipping: Skipping | null): void {
     this.#startAgain = false;
-    this.#skipping = skipping;
     this.#wanted = true;
     this.#slotWatch.forget();
-    const abort = new AbortController();
-    const sink = makeSink(abort.signal);
-    const { checkpoint } = sink;
-    this.#release = async () => {
-      abort.abort();
-      if (checkpoint.kind === 'store') await checkpoint.keeper.close();
-    };
-    const record = this.#record;
-    const loop = new PipelineLoop(
+    const run = new PipelineRun(
       {
         pipeline: this.name,
         options: this.options,
-        sink,
-        target: this.#source.target(abort.signal),
-        advice: new Advice(this.options.publications, (message) =>
-          record.warning(message),
-        ),
-        schema: this.#schema,
+        source: this.#source,
+        makeSink,
         skipping,
+        record: this.#record,
+        schema: this.#schema,
         work: this.#work,
-        retries: new SinkRetries(this.options.sinkRetry),
-        insideDelivery: (work) => this.#handlers.run(work),
-        delivered: ({ commitLsn }, changes, ms) =>
-          record.delivered(commitLsn, changes, ms),
-        tell: (event, payload) => record.events.emit(event, payload),
-        schemaChange: (change, commitLsn) =>
-          record.schemaChange(change, commitLsn),
-        moved: () => this.#moved(),
-        warning: (message) => record.warning(message),
-        waiting: (wait) => record.slotWaits(wait),
-      },
-      {
+        handlers: this.#handlers,
         streaming: () => this.#streaming(),
-        interrupted: (reason) => record.interrupted(reason),
-        reconnecting: (reason, attempt, delayMs) =>
-          record.reconnecting(reason, attempt, delayMs),
-        standby: (reason, delayMs) => record.standby(reason, delayMs),
+        moved: () => this.#moved(),
       },
-      abort,
       this.#unsettled,
     );
-    this.#loop = loop;
+    this.#run = run;
+    this.#last = run;
     this.#outlived = null;
-    record.connecting();
+    this.#record.connecting();
     void this.#root
-      .runInAsyncScope(() => loop.run())
+      .runInAsyncScope(() => run.run())
       .then((end) => {
-        if (end !== 'stopped') this.#ended(loop, end);
+        if (end !== 'stopped') this.#ended(run, end);
       });
   }
 
@@ -235,16 +207,17 @@ export class Pipeline {
     this.#startAgain = false;
     this.#wanted = false;
     this.#slotWatch.cancel();
-    this.#skipping?.stopped(this.#wasStopped());
-    const loop = this.#loop;
-    if (loop !== null) {
+    const last = this.#last;
+    last?.skipping?.stopped(this.#wasStopped());
+    const run = this.#run;
+    if (run !== null) {
       // The last store of positions must not join a transaction of the caller's context.
-      this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
+      this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(run));
     } else if (this.halt !== null) {
       this.#outlived ??= within(
         this.#unsettled,
         this.options.drainTimeout,
-      ).then(this.#release);
+      ).then(() => last?.close());
     }
     if (this.#handlers.inside) return;
     await this.#stopping;
@@ -275,7 +248,7 @@ export class Pipeline {
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
     const wanted = lsn ?? (await this.#source.ask(readWalEnd));
-    if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
+    if ((this.#run?.connection?.positions.durable ?? 0n) >= wanted) return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
   }
@@ -288,7 +261,7 @@ export class Pipeline {
    * another process uses it
    */
   async dropSlot(): Promise<void> {
-    if (this.#loop !== null)
+    if (this.#run !== null)
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
@@ -317,7 +290,7 @@ export class Pipeline {
       this.name,
       this.options.slotName,
       this.#record,
-      this.#loop?.connection ?? null,
+      this.#run?.connection ?? null,
       this.#work,
       this.#slotWatch.status,
     );
@@ -356,35 +329,30 @@ export class Pipeline {
 
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
     if (this.halt !== null) throw new HaltError(this.halt);
-    if (this.#loop === null && this.state !== alsoAllowed) {
+    if (this.#run === null && this.state !== alsoAllowed) {
       throw new PipelineStateError(
         `Pipeline "${this.name}" does not run (${this.state}).`,
       );
     }
   }
 
-  async #stop(loop: PipelineLoop): Promise<void> {
+  async #stop(run: PipelineRun): Promise<void> {
     this.#record.draining();
-    const end = await loop.stop(this.options.drainTimeout);
-    await this.#release();
-    if (end === 'stopped' && loop.connection?.deliveryError) {
+    const end = await run.stop(this.options.drainTimeout);
+    if (end === 'stopped' && run.connection?.deliveryError) {
       this.#record.warning(
         'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
       );
     }
-    this.#ended(loop, end);
+    this.#ended(run, end);
     this.#stopping = null;
     if (this.#startAgain && end === 'stopped') this.start();
   }
 
-  #ended(loop: PipelineLoop, end: LoopEnd): void {
-    if (this.#loop !== loop) return;
-    this.#loop = null;
-    const release = this.#release;
-    this.#unsettled = loop.unsettled.then(async (halt) => {
-      await release();
-      return halt;
-    });
+  #ended(run: PipelineRun, end: LoopEnd): void {
+    if (this.#run !== run) return;
+    this.#run = null;
+    this.#unsettled = run.settle();
     if (end === 'stopped') {
       this.#record.stopped();
       // Who started it again meanwhile waits for the new stream.
@@ -394,7 +362,7 @@ export class Pipeline {
       const error = new HaltError(end);
       // Before anybody is told: who hears it may start the pipeline again, and wait for that.
       this.#waiters.reject(error);
-      this.#skipping?.halted(error);
+      run.skipping?.halted(error);
       this.#record.halted(end);
     }
   }
@@ -407,10 +375,10 @@ export class Pipeline {
   }
 
   #moved(): void {
-    const positions = this.#loop?.connection?.positions;
+    const positions = this.#run?.connection?.positions;
     if (positions === undefined) return;
     this.#work.durable(positions.durable);
     this.#waiters.noteDurable(positions.durable);
-    this.#skipping?.moved(positions.flush);
+    this.#run?.skipping?.moved(positions.flush);
   }
 }

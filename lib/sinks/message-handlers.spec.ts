@@ -127,16 +127,40 @@ describe('the handler of messages', () => {
     );
   });
 
-  it('is refused twice on one method, which would be handed a message twice', () => {
-    class Both {
+  it('calls a method that takes several prefixes once for each message', async () => {
+    const calls: string[] = [];
+    class Some {
       @OnMessage({ prefix: 'a' })
-      @OnMessage()
-      async both(): Promise<void> {}
+      @OnMessage({ prefix: 'b' })
+      async some({ prefix }: Message): Promise<void> {
+        calls.push(prefix);
+      }
     }
-    expect(() => create(new Both())).toThrow(
-      'Both.both has @OnMessage() twice; write a method for each prefix.',
-    );
+    const handler = create(new Some());
+    expect(handler?.takes('c')).toBe(false);
+    await handler?.handle(message('a'), context);
+    await handler?.handle(message('b'), context);
+    expect(calls).toEqual(['a', 'b']);
   });
+
+  it.each([
+    ['a prefix', [{ prefix: 'a' }, { prefix: 'b' }, { prefix: 'a' }]],
+    ['a prefix beside all', [{ prefix: 'a' }, {}]],
+    ['all beside a prefix', [{}, { prefix: '' }]],
+    ['all', [{}, {}]],
+  ])(
+    'is refused on a method that would be called twice: %s',
+    (_, decorations) => {
+      class Twice {
+        async both(_message: Message): Promise<void> {}
+      }
+      for (const options of decorations)
+        OnMessage(options)(Twice.prototype, 'both', {});
+      expect(() => create(new Twice())).toThrow(
+        'Twice.both has @OnMessage() more than once for the same messages, and would be called twice; give it each prefix once, or none to take all.',
+      );
+    },
+  );
 
   it('is refused with a prefix that is no text', () => {
     class Wrong {

@@ -67,17 +67,21 @@ function prefixIn(place: string, settings: unknown): string | undefined {
   );
 }
 
-/** Otherwise one message would be handed to the same method twice. */
+/** @throws {SinkDefinitionError} when a method would be handed a message twice */
 function refuseTwice(methods: readonly MessageMethod[]): void {
-  const seen = new Set<string>();
-  for (const { place } of methods) {
-    if (seen.has(place)) {
-      throw new SinkDefinitionError(
-        `${place} has @OnMessage() twice; write a method for each prefix.`,
+  methods.forEach(({ place, prefix }, index) => {
+    const twice = methods
+      .slice(0, index)
+      .some(
+        (other) =>
+          other.place === place &&
+          (prefix ?? other.prefix) === (other.prefix ?? prefix),
       );
-    }
-    seen.add(place);
-  }
+    if (!twice) return;
+    throw new SinkDefinitionError(
+      `${place} has @OnMessage() more than once for the same messages, and would be called twice; give it each prefix once, or none to take all.`,
+    );
+  });
 }
 
 function requireAgreement(

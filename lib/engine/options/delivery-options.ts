@@ -62,7 +62,7 @@ export interface ResolvedCheckpointStoreOptions {
   readonly batch: ResolvedBatchOptions | null;
 }
 
-/** How a transaction that the sink refused is delivered again before the pipeline halts. */
+/** How a transaction, or a message outside transactions, that the sink refused is delivered again before the pipeline halts. */
 export interface SinkRetryOptions {
   /**
    * How often.

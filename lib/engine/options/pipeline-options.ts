@@ -44,7 +44,7 @@ export interface PipelineOptions {
    */
   checkpointStore?: CheckpointStoreOptions;
   /**
-   * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
+   * Bytes of received and not yet durable transactions and messages from which on the socket is paused: their payload, and an allowance
    * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
    *
    * @default 16777216
@@ -72,7 +72,7 @@ export interface PipelineOptions {
    * @default false
    */
   messages?: boolean;
-  /** Delivers a transaction that the sink refused again before the pipeline halts. By default it halts at once. */
+  /** Delivers a transaction or a message that the sink refused again before the pipeline halts. By default it halts at once. */
   sinkRetry?: SinkRetryOptions;
   /**
    * Whether the slot is synchronized to standbys, so that it survives a fail-over. PostgreSQL 17 or later.
