@@ -242,12 +242,12 @@ describe('what does not pass by itself halts at once', () => {
     [
       'several columns that are missing or others',
       `alter table replicant_checkpoints drop relations, drop timeline, add timeline bigint not null default 1`,
-      'in public.replicant_checkpoints: relations is missing, not jsonb; timeline is bigint, not integer',
+      'in public.replicant_checkpoints: relations (jsonb) is missing; timeline is bigint, not integer',
     ],
     [
       'a table of another kind',
       'drop table replicant_checkpoints; create table replicant_checkpoints (slot_name text primary key, commit_lsn bigint not null, updated_at timestamptz not null default now())',
-      'in public.replicant_checkpoints: commit_lsn is bigint, not pg_lsn; confirmed_lsn is missing, not pg_lsn; relations is missing, not jsonb; system_identifier is missing, not text; timeline is missing, not integer',
+      'in public.replicant_checkpoints: commit_lsn is bigint, not pg_lsn; confirmed_lsn (pg_lsn) is missing; relations (jsonb) is missing; system_identifier (text) is missing; timeline (integer) is missing',
     ],
     [
       'a missing key',

@@ -11,7 +11,7 @@ export interface OnMessageOptions {
 /**
  * Makes a method a handler of logical messages that were written outside transactions, as `pg_logical_emit_message(false, …)` does:
  * `(message, context) => Promise<void>`. Needs the option `messages`, which needs such a method. Transactional messages come with
- * their transaction, as {@link Transaction.messages}.
+ * their transaction, as {@link Transaction.messages}; on a sink with {@link OnChange} they come to such methods too, between the changes.
  *
  * The decorator may be repeated for further prefixes. A message goes to every method that takes its prefix, one after the other in the order of the class, and is done when the last
  * promise has resolved. One that rejects halts the pipeline with `sink_failed`, and the message comes to all of them again; one that

@@ -77,7 +77,7 @@ export class Pipeline {
     );
     const { checkpointStore } = this.options;
     this.#library =
-      options.checkpointStore === undefined || checkpointStore === null
+      !options.checkpointStore || checkpointStore === null
         ? null
         : new LibraryCheckpoint(
             options.checkpointStore.connection,
@@ -162,7 +162,7 @@ export class Pipeline {
           (session) => readConfirmedFlush(session, this.options.slotName),
           signal,
         ),
-      skipped: () => this.#record.events.emit('skipped', { commitLsn: lsn }),
+      skipped: () => this.#record.events.emit('skipped', { of, lsn }),
     });
     this.#begin(this.#attached(), skipping);
     await skipping.done;

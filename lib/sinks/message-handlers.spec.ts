@@ -4,6 +4,7 @@ import type { MessageHandler } from '../engine/deliver/sink.js';
 import { NoPromiseError } from '../engine/model/answer.js';
 import type { Message, MessageContext } from '../engine/model/message.js';
 import { createMessageHandler } from './message-handlers.js';
+import { markMember } from './sink.metadata.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 
 function create(
@@ -162,16 +163,18 @@ describe('the handler of messages', () => {
     },
   );
 
-  it('is refused with a prefix that is no text', () => {
-    class Wrong {
-      // @ts-expect-error a prefix is text
-      @OnMessage({ prefix: 1 })
-      async take(): Promise<void> {}
-    }
-    expect(() => create(new Wrong())).toThrow(
-      'Wrong.take has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.',
-    );
-  });
+  it.each([[{ prefix: 1 }], [{ prefx: 'a' }], ['a'], [null]])(
+    'is refused with %o, which would take the messages of every prefix',
+    (settings) => {
+      class Wrong {
+        async take(): Promise<void> {}
+      }
+      markMember('message', Wrong.prototype, { property: 'take', settings });
+      expect(() => create(new Wrong())).toThrow(
+        'Wrong.take has @OnMessage() with something else than { prefix: text }; give the prefix of the messages so, or nothing to take all.',
+      );
+    },
+  );
 
   it('is refused where a decorated member is no method any more', () => {
     const log = new Log();

@@ -56,15 +56,21 @@ function messageMethod(
   };
 }
 
+/** A misspelt setting would take the messages of every prefix. */
 function prefixIn(place: string, settings: unknown): string | undefined {
-  const prefix: unknown =
-    typeof settings === 'object' && settings !== null && 'prefix' in settings
-      ? settings.prefix
-      : undefined;
-  if (prefix === undefined || typeof prefix === 'string') return prefix;
+  if (isGiven(settings)) {
+    const { prefix, ...others } = settings;
+    const known = Object.keys(others).length === 0;
+    if (known && (prefix === undefined || typeof prefix === 'string'))
+      return prefix;
+  }
   throw new SinkDefinitionError(
-    `${place} has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.`,
+    `${place} has @OnMessage() with something else than { prefix: text }; give the prefix of the messages so, or nothing to take all.`,
   );
+}
+
+function isGiven(settings: unknown): settings is { readonly prefix?: unknown } {
+  return typeof settings === 'object' && settings !== null;
 }
 
 /** @throws {SinkDefinitionError} when a method would be handed a message twice */

@@ -130,6 +130,19 @@ describe('resolveOptions', () => {
     });
   });
 
+  it('takes null for what is not given, where that switches something off', () => {
+    const off = {
+      checkpointStore: null,
+      batchDelivery: null,
+      around: null,
+    };
+    expect(resolveOptions({ ...LEAST, ...off })).toEqual(resolveOptions(LEAST));
+    const checkpointStore = { connection: LEAST.connection, batch: null };
+    expect(
+      resolveOptions({ ...LEAST, checkpointStore }).checkpointStore?.batch,
+    ).toBeNull();
+  });
+
   it('switches limits of health off by false', () => {
     const { health } = resolveOptions({
       ...LEAST,

@@ -52,7 +52,7 @@ export class PipelineRun {
         options,
         sink,
         target: subject.source.target(abort.signal),
-        advice: new Advice(options.publications, (message) =>
+        advice: new Advice(options.publications, sink.tables ?? [], (message) =>
           record.warning(message),
         ),
         schema,
