@@ -49,7 +49,7 @@ class Relay extends IdleSink {
 
   @OnMessage()
   async every({ prefix, content }: Message): Promise<void> {
-    this.calls.push(`every ${prefix} ${content}`);
+    this.calls.push(`every ${prefix} ${content.toString()}`);
   }
 
   @OnMessage({ prefix: 'audit' })
@@ -151,15 +151,15 @@ it('prefix and content of messages show nowhere (hostile bytes too)', async () =
     Buffer.from(SECRET),
     Buffer.from([0, 0xf0, 0x90]),
   ]);
-  const listed = [...Buffer.from(SECRET)].join(', ');
-  const hex = Buffer.from(SECRET).toString('hex');
+  const bytes = [...Buffer.from(SECRET)];
+  const hex = bytes.map((byte) => byte.toString(16));
   class Leaky extends Relay {
     override async every({ prefix, content }: Message): Promise<void> {
       if (this.calls.length === 0) {
         this.calls.push('taken');
         return;
       }
-      throw Object.assign(new Error(`${prefix} ${content}`), {
+      throw Object.assign(new Error(`${prefix} ${content.toString()}`), {
         prefix,
         content,
         code: prefix,
@@ -195,6 +195,13 @@ it('prefix and content of messages show nowhere (hostile bytes too)', async () =
     failure instanceof Error ? String(failure.stack) : '',
   ];
   expect(events.length).toBeGreaterThanOrEqual(3);
-  for (const hidden of [SECRET, listed, hex])
+  for (const hidden of [
+    SECRET,
+    bytes.join(', '),
+    bytes.join(','),
+    hex.join(' '),
+    hex.join(''),
+    Buffer.from(SECRET).toString('base64'),
+  ])
     expect(texts.join('\n')).not.toContain(hidden);
 });

@@ -4,6 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { formatLsn, parseLsn, type Lsn } from '../lib/engine/model/lsn.js';
 import { PipelineStateError } from '../lib/engine/pipeline/state-error.js';
 import { logPipeline } from '../lib/pipelines/pipeline.log.js';
+import {
+  compareTables,
+  countApplied,
+  NO_DIFFERENCE,
+} from './support/compare-tables.js';
 import { haltedFor } from './support/halted.js';
 import { lifeline } from './support/killed-client.js';
 import { terminateBackend, walsenderPid } from './support/logical-slot.js';
@@ -196,9 +201,9 @@ it('a schema change that it carries is asked about with the next row of the tabl
   pipeline.start();
   await pipeline.whenStreaming();
   await insert(source, 'before');
-  await source.query(
-    `begin; alter table t drop x; insert into t values (2, '${POISON}'); commit`,
-  );
+  // By itself: the server announces the table with the poison, and not again with the next row.
+  await source.query('alter table t drop x');
+  await insert(source, POISON);
   const lsn = present((await haltedFor(pipeline, 'sink_failed')).lsn);
   expect(asked).toEqual([['column_dropped', lsn]]);
   await pipeline.skipTransaction(lsn);
@@ -210,6 +215,48 @@ it('a schema change that it carries is asked about with the next row of the tabl
   );
   expect(asked[1]).toEqual(['column_dropped', parseLsn(row?.lsn ?? '')]);
 });
+
+it.each(['keeper', 'reader', 'library'] as const)(
+  'a message outside transactions is passed over in its place, and not the transaction whose commit begins where it ends (%s)',
+  async (keeping) => {
+    const taken: Lsn[] = [];
+    const stage = await poisoned(suite, {
+      keeping,
+      messages: true,
+      sink: {
+        message: {
+          takes: () => true,
+          async handle({ lsn, content }) {
+            taken.push(lsn);
+            if (content.toString() === POISON) throw new Error(POISON);
+          },
+        },
+      },
+    });
+    const { pipeline, source, target, skipped } = stage;
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await insert(source, 'before');
+    await source.query(
+      `begin;
+       insert into t values (2, 'around');
+       select pg_logical_emit_message(false, 'p', '${POISON}');
+       commit;
+       select pg_logical_emit_message(false, 'p', 'fine')`,
+    );
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    expect(halt.delivery).toBe('message');
+    const lsn = present(halt.lsn);
+    await pipeline.skipTransaction(lsn);
+    expect(skipped).toEqual([lsn]);
+    expect(await confirmed(stage)).toBeGreaterThanOrEqual(lsn);
+    await pipeline.caughtUp();
+    expect(taken.filter((one) => one === lsn)).toHaveLength(1);
+    expect(taken).toHaveLength(2);
+    expect(await compareTables(source, target)).toEqual(NO_DIFFERENCE);
+    expect(await countApplied(target)).toEqual({ applied: 2, appliedTwice: 0 });
+  },
+);
 
 it('the log has one line for it, and nothing that is told holds a value', async () => {
   const stage = await poisoned(suite);

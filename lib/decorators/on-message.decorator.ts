@@ -17,8 +17,8 @@ export interface OnMessageOptions {
  * promise has resolved. One that rejects halts the pipeline with `sink_failed`, and the message comes to all of them again; one that
  * is no promise halts with `sink_failed/no_promise`. A message that no method takes is passed over.
  *
- * At least once: a message comes again when the process or the connection ends before the server knows that it was handled. No
- * checkpoint covers it; a sink recognises it by `context.lsn`.
+ * At least once: messages that were handled since their position was last stored, about once in 10 s, come again when the process or the
+ * connection is lost. No checkpoint tells them apart; a sink recognises one by `context.lsn`.
  */
 export function OnMessage(
   options: OnMessageOptions = {},
