@@ -2,7 +2,6 @@ import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink } from './deliver/sink.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
-import { within } from './model/within.js';
 import type { PipelineOptions } from './options/pipeline-options.js';
 import {
   resolveConnection,
@@ -11,7 +10,7 @@ import {
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
-import type { LoopEnd } from './pipeline/loop.js';
+import { PipelineLifecycle } from './pipeline/lifecycle.js';
 import { PipelineRecord } from './pipeline/record.js';
 import { PipelineRun } from './pipeline/run.js';
 import { PipelineSchema } from './pipeline/schema.js';
@@ -48,19 +47,10 @@ export class Pipeline {
   readonly #work = new SinkWork();
   readonly #slotWatch: SlotWatch;
   readonly #handlers = new HandlerScope();
+  readonly #lifecycle: PipelineLifecycle;
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: SinkMaker | null = null;
-  #run: PipelineRun | null = null;
-  /** The last start, which may have ended. */
-  #last: PipelineRun | null = null;
-  #stopping: Promise<void> | null = null;
-  /** Was started after it was asked to stop and before it had stopped. */
-  #startAgain = false;
-  /** See {@link PipelineRun.settle}: that of the last start that has ended. */
-  #unsettled: Promise<Halt | null> = Promise.resolve(null);
-  /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
-  #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
   #wanted = false;
 
@@ -84,13 +74,21 @@ export class Pipeline {
             checkpointStore,
             (event, payload) => this.#record.events.emit(event, payload),
           );
-    const { slotName, health } = this.options;
+    const { slotName, health, drainTimeout } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
         withSqlSession(this.#source.target(signal), (session) =>
           readSlotSample(session, slotName),
         ),
+    });
+    this.#lifecycle = new PipelineLifecycle({
+      pipeline: name,
+      drainTimeout,
+      root: this.#root,
+      record: this.#record,
+      waiters: this.#waiters,
+      make: (skipping, unsettled) => this.#make(skipping, unsettled),
     });
   }
 
@@ -129,13 +127,8 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when no sink is attached
    */
   start(): void {
-    const sink = this.#attached();
-    if (this.#stopping !== null) {
-      this.#startAgain = true;
-      return;
-    }
-    if (this.#run !== null) return;
-    this.#begin(sink, null);
+    this.#attached();
+    this.#lifecycle.start();
   }
 
   /**
@@ -151,7 +144,7 @@ export class Pipeline {
    */
   async skipTransaction(lsn: Lsn): Promise<void> {
     const { state, halt, name } = this;
-    const stopping = this.#stopping !== null;
+    const { stopping } = this.#lifecycle;
     const refusal = skipRefusal({ state, stopping, halt }, lsn);
     if (refusal !== null)
       throw new PipelineStateError(`Pipeline "${name}" ${refusal}`);
@@ -164,39 +157,8 @@ export class Pipeline {
         ),
       skipped: () => this.#record.events.emit('skipped', { of, lsn }),
     });
-    this.#begin(this.#attached(), skipping);
+    this.#lifecycle.begin(skipping);
     await skipping.done;
-  }
-
-  #begin(makeSink: SinkMaker, skipping: Skipping | null): void {
-    this.#startAgain = false;
-    this.#wanted = true;
-    this.#slotWatch.forget();
-    const run = new PipelineRun(
-      {
-        pipeline: this.name,
-        options: this.options,
-        source: this.#source,
-        makeSink,
-        skipping,
-        record: this.#record,
-        schema: this.#schema,
-        work: this.#work,
-        handlers: this.#handlers,
-        streaming: () => this.#streaming(),
-        moved: () => this.#moved(),
-      },
-      this.#unsettled,
-    );
-    this.#run = run;
-    this.#last = run;
-    this.#outlived = null;
-    this.#record.connecting();
-    void this.#root
-      .runInAsyncScope(() => run.run())
-      .then((end) => {
-        if (end !== 'stopped') this.#ended(run, end);
-      });
   }
 
   /**
@@ -204,24 +166,11 @@ export class Pipeline {
    * connection is closed. Never rejects. Called inside a handler it does not wait for that handler.
    */
   async stop(): Promise<void> {
-    this.#startAgain = false;
     this.#wanted = false;
     this.#slotWatch.cancel();
-    const last = this.#last;
-    last?.skipping?.stopped(this.#wasStopped());
-    const run = this.#run;
-    if (run !== null) {
-      // The last store of positions must not join a transaction of the caller's context.
-      this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(run));
-    } else if (this.halt !== null) {
-      this.#outlived ??= within(
-        this.#unsettled,
-        this.options.drainTimeout,
-      ).then(() => last?.close());
-    }
+    const stopped = this.#lifecycle.stop();
     if (this.#handlers.inside) return;
-    await this.#stopping;
-    await this.#outlived;
+    await stopped;
   }
 
   /**
@@ -248,7 +197,10 @@ export class Pipeline {
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
     const wanted = lsn ?? (await this.#source.ask(readWalEnd));
-    if ((this.#run?.connection?.positions.durable ?? 0n) >= wanted) return;
+    if (
+      (this.#lifecycle.running?.connection?.positions.durable ?? 0n) >= wanted
+    )
+      return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
   }
@@ -261,7 +213,7 @@ export class Pipeline {
    * another process uses it
    */
   async dropSlot(): Promise<void> {
-    if (this.#run !== null)
+    if (this.#lifecycle.running !== null)
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
@@ -290,7 +242,7 @@ export class Pipeline {
       this.name,
       this.options.slotName,
       this.#record,
-      this.#run?.connection ?? null,
+      this.#lifecycle.running?.connection ?? null,
       this.#work,
       this.#slotWatch.status,
     );
@@ -323,48 +275,37 @@ export class Pipeline {
     return this.#sink;
   }
 
-  #wasStopped(): PipelineStateError {
-    return new PipelineStateError(`Pipeline "${this.name}" was stopped.`);
-  }
-
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
     if (this.halt !== null) throw new HaltError(this.halt);
-    if (this.#run === null && this.state !== alsoAllowed) {
+    if (this.#lifecycle.running === null && this.state !== alsoAllowed) {
       throw new PipelineStateError(
         `Pipeline "${this.name}" does not run (${this.state}).`,
       );
     }
   }
 
-  async #stop(run: PipelineRun): Promise<void> {
-    this.#record.draining();
-    const end = await run.stop(this.options.drainTimeout);
-    if (end === 'stopped' && run.connection?.deliveryError) {
-      this.#record.warning(
-        'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
-      );
-    }
-    this.#ended(run, end);
-    this.#stopping = null;
-    if (this.#startAgain && end === 'stopped') this.start();
-  }
-
-  #ended(run: PipelineRun, end: LoopEnd): void {
-    if (this.#run !== run) return;
-    this.#run = null;
-    this.#unsettled = run.settle();
-    if (end === 'stopped') {
-      this.#record.stopped();
-      // Who started it again meanwhile waits for the new stream.
-      if (this.#startAgain) return;
-      this.#waiters.reject(this.#wasStopped());
-    } else {
-      const error = new HaltError(end);
-      // Before anybody is told: who hears it may start the pipeline again, and wait for that.
-      this.#waiters.reject(error);
-      run.skipping?.halted(error);
-      this.#record.halted(end);
-    }
+  #make(
+    skipping: Skipping | null,
+    unsettled: Promise<Halt | null>,
+  ): PipelineRun {
+    this.#wanted = true;
+    this.#slotWatch.forget();
+    return new PipelineRun(
+      {
+        pipeline: this.name,
+        options: this.options,
+        source: this.#source,
+        makeSink: this.#attached(),
+        skipping,
+        record: this.#record,
+        schema: this.#schema,
+        work: this.#work,
+        handlers: this.#handlers,
+        streaming: () => this.#streaming(),
+        moved: () => this.#moved(),
+      },
+      unsettled,
+    );
   }
 
   #streaming(): void {
@@ -375,10 +316,11 @@ export class Pipeline {
   }
 
   #moved(): void {
-    const positions = this.#run?.connection?.positions;
+    const run = this.#lifecycle.running;
+    const positions = run?.connection?.positions;
     if (positions === undefined) return;
     this.#work.durable(positions.durable);
     this.#waiters.noteDurable(positions.durable);
-    this.#run?.skipping?.moved(positions.flush);
+    run?.skipping?.moved(positions.flush);
   }
 }
