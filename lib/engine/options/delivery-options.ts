@@ -144,7 +144,7 @@ export function resolveBatchDelivery(
 export function resolveSinkRetry(
   value: SinkRetryOptions | undefined,
 ): ResolvedSinkRetryOptions {
-  const options = nested('sinkRetry', value ?? {});
+  const options = nested('sinkRetry', value === undefined ? {} : value);
   refuseUnknown(options, SINK_RETRY, 'sinkRetry.');
   return {
     maxRetries: count('sinkRetry.maxRetries', options.maxRetries, 0),

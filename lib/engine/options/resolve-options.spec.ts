@@ -191,6 +191,9 @@ describe('resolveOptions', () => {
     ['drainTimeout', -1],
     ['drainTimeout', 2 ** 31],
     ['around', {}],
+    ['batchDelivery', null],
+    ['checkpointStore', null],
+    ['sinkRetry', null],
     ['slotname', 'orders'],
   ])('refuses %s: %j, naming the option', (option, value) => {
     const refused = (): unknown => resolveOptions(untyped({ [option]: value }));
