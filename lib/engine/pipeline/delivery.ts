@@ -189,7 +189,7 @@ export class PipelineDelivery {
 
   /** A transaction joins the open batch. */
   async #gather(work: TransactionWork): Promise<void> {
-    if (this.#batches) return;
+    if (this.#batches) return this.#subject.work.wait(work.transaction);
     const began = performance.now();
     await this.#handOver(work);
     const ms = performance.now() - began;
