@@ -60,8 +60,8 @@ export class Pipeline {
   #startAgain = false;
   /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
   #unsettled: Promise<Halt | null> = Promise.resolve(null);
-  /** Ends what the last start has open beside its connection. Never rejects. */
-  #release: () => Promise<void> = async () => {};
+  /** Each ends what a start has open beside its connection: the last start, and those whose deliveries outlived them. None rejects. */
+  readonly #releases = new Set<() => Promise<void>>();
   /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
   #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
@@ -180,10 +180,12 @@ export class Pipeline {
     const abort = new AbortController();
     const sink = makeSink(abort.signal);
     const { checkpoint } = sink;
-    this.#release = async () => {
+    const release = async (): Promise<void> => {
+      this.#releases.delete(release);
       abort.abort();
       if (checkpoint.kind === 'store') await checkpoint.keeper.close();
     };
+    this.#releases.add(release);
     const record = this.#record;
     const loop = new PipelineLoop(
       {
@@ -245,7 +247,7 @@ export class Pipeline {
       this.#outlived ??= within(
         this.#unsettled,
         this.options.drainTimeout,
-      ).then(this.#release);
+      ).then(() => this.#release());
     }
     if (this.#handlers.inside) return;
     await this.#stopping;
@@ -378,12 +380,16 @@ export class Pipeline {
     if (this.#startAgain && end === 'stopped') this.start();
   }
 
+  async #release(open = [...this.#releases]): Promise<void> {
+    await Promise.all(open.map((release) => release()));
+  }
+
   #ended(loop: PipelineLoop, end: LoopEnd): void {
     if (this.#loop !== loop) return;
     this.#loop = null;
-    const release = this.#release;
+    const open = [...this.#releases];
     this.#unsettled = loop.unsettled.then(async (halt) => {
-      await release();
+      await this.#release(open);
       return halt;
     });
     if (end === 'stopped') {
