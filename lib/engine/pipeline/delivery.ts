@@ -1,5 +1,8 @@
 import type { BatchLimits } from '../deliver/open-batch.js';
-import { SerialDelivery } from '../deliver/serial-delivery.js';
+import {
+  type DeliveryPorts,
+  SerialDelivery,
+} from '../deliver/serial-delivery.js';
 import type {
   Arrival,
   ArrivingWork,
@@ -22,6 +25,7 @@ export interface DeliverySubject
   /** `null` when each transaction is durable by itself. */
   readonly batchLimits: BatchLimits | null;
   delivered(transaction: Transaction, changes: number, ms: number): void;
+  readonly blocked: DeliveryPorts['blocked'];
   /** Something became durable or was stored. */
   progressed(): void;
   failed(error: unknown): void;
@@ -57,6 +61,7 @@ export class PipelineDelivery {
             `the checkpoint behind the transactions before it was not stored either (${errorClass(error)})`,
           ),
         store: () => this.store(),
+        blocked: () => subject.blocked(),
         settled: (end, empty) => {
           subject.positions.settle(end, empty);
           subject.progressed();
@@ -101,6 +106,16 @@ export class PipelineDelivery {
   /** The end of a transaction is here. */
   arrived(end: Lsn): void {
     this.#subject.positions.complete(end);
+  }
+
+  /** Nothing more arrives before something is durable. */
+  held(): void {
+    this.#serial.held();
+  }
+
+  /** Makes an open batch durable as soon as nothing runs. */
+  closeBatch(reason: BatchReason): void {
+    this.#serial.closeBatch(reason);
   }
 
   /** Stores positions that no transaction carries, as soon as nothing runs. */
