@@ -108,14 +108,13 @@ it('gives a transaction that is too large to be held alone, behind the open batc
   const { pipeline, committed } = await recording(source, {
     target,
     batchDelivery: of(100),
-    maxInflightBytes: 64 * 1024,
   });
   const batches = batchesOf(pipeline);
   pipeline.start();
   await pipeline.whenStreaming();
   await insertEach(source, [1, 2]);
   await source.query(
-    "insert into t select g, repeat('x', 100) from generate_series(3, 5002) g",
+    "insert into t select g, repeat('x', 600) from generate_series(3, 5002) g",
   );
   await insertEach(source, [5003]);
   await waitFor(() => committed.length === 2, { timeout: 20_000 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { changesOf } from './support/changes-of.js';
 import { inserted } from './support/capture.js';
-import { sessionsNamed } from './support/checkpoint-stores.js';
+import { refuseCommits, sessionsNamed } from './support/checkpoint-stores.js';
 import { haltedFor } from './support/halted.js';
 import {
   libraryCapture,
@@ -263,6 +263,32 @@ describe('no session is left', () => {
     );
     expect(await stored(target)).not.toEqual(before);
     expect(await stored(target)).toHaveLength(1);
+  });
+
+  it('after a stop of a pipeline that was started again while its store was still tried', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline, calls, retries } = libraryCapture(
+      source,
+      target,
+      { maxRetries: 1_000_000, batch: { maxTransactions: 2 } },
+      { drainTimeout: 100 },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await pipeline.caughtUp();
+    await refuseCommits(target);
+    await source.query('insert into t values (2)');
+    await waitFor(() => calls.length === 2);
+    await source.query('drop publication p; insert into t values (3)');
+    await haltedFor(pipeline, 'publication/missing');
+    await waitFor(() => retries.length > 1);
+    pipeline.start();
+    await pipeline.stop();
+    const tried = retries.length;
+    await source.query('select pg_sleep(0.5)');
+    expect(retries).toHaveLength(tried);
+    expect(await sessionsNamed(target, SESSION)).toEqual([]);
   });
 
   it('after a stop of a halted pipeline whose handler hangs', async () => {

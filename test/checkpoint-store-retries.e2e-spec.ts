@@ -136,6 +136,26 @@ describe('a write of the checkpoint that fails', () => {
     );
   });
 
+  it('is no handler that hangs, however long it takes', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline, retries } = libraryCapture(source, target, {
+      maxRetries: 1_000,
+      retryBackoffMs: 100,
+    });
+    await streamingAfterOne(pipeline, source);
+    await refuseCommits(target);
+    await source.query('insert into t values (2)');
+    const runningLong = (): number =>
+      pipeline.status().handler?.runningMilliseconds ?? 0;
+    await waitFor(() => runningLong() > 1_500);
+    const tried = retries.length;
+    await waitFor(() => retries.length > tried);
+    expect(pipeline.status().handler?.idleMilliseconds).toBeLessThan(1_000);
+    await allowCommits(target);
+    await pipeline.caughtUp();
+    expect(pipeline.status().handler).toBeNull();
+  });
+
   it.each([0, 2])(
     'halts after %i retries; the sink has the row, the checkpoint is unchanged, and one comes again',
     async (maxRetries) => {

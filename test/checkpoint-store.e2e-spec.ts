@@ -172,20 +172,27 @@ describe('the checkpoint store', () => {
     expect(await store.home()).toEqual(await table.home());
   });
 
-  it('commits for good where the role would not wait for the disk', async () => {
+  it('commits for good where the role would not wait for the disk, also behind a pooler that changes the session', async () => {
     const database = await suite.database();
     await connectedTable(database);
+    // The triggers run before each write, as another session would find it, and when it commits.
     await database.query(`
       ALTER DATABASE "${database.name}" SET synchronous_commit = off;
-      ALTER TABLE replicant_checkpoints ADD written_with text;
+      CREATE TABLE commits (setting text);
+      CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN PERFORM set_config('synchronous_commit', 'off', false); RETURN NULL; END $$;
       CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql
-        AS $$ BEGIN NEW.written_with = current_setting('synchronous_commit'); RETURN NEW; END $$;
-      CREATE TRIGGER note BEFORE INSERT OR UPDATE ON replicant_checkpoints FOR EACH ROW EXECUTE FUNCTION note()`);
+        AS $$ BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+      CREATE TRIGGER forget BEFORE INSERT OR UPDATE ON replicant_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION forget();
+      CREATE CONSTRAINT TRIGGER note AFTER INSERT OR UPDATE ON replicant_checkpoints
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note()`);
     const { store } = await connectedStore(database);
     await store.commit(0x100n, 0x120n);
-    expect(
-      await database.query('SELECT written_with FROM replicant_checkpoints'),
-    ).toEqual([{ written_with: 'on' }]);
+    await store.commit(0x200n, 0x220n);
+    await store.confirm(0x300n);
+    expect(await database.query('SELECT setting FROM commits')).toEqual(
+      Array.from({ length: 3 }, () => ({ setting: 'on' })),
+    );
   });
 
   it('must be told the server and be read before it is written', async () => {

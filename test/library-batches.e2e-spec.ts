@@ -224,14 +224,13 @@ it('stores a transaction that arrives in parts by itself, behind the open batch'
   const { pipeline, committed } = await recording(source, {
     target,
     ...stored(target, 100),
-    maxInflightBytes: 64 * 1024,
   });
   const batches = batchesOf(pipeline);
   pipeline.start();
   await pipeline.whenStreaming();
   await insertEach(source, [1]);
   await source.query(
-    "insert into t select g, repeat('x', 100) from generate_series(2, 5001) g",
+    "insert into t select g, repeat('x', 600) from generate_series(2, 5001) g",
   );
   await pipeline.caughtUp();
   expect(committed).toEqual([[1], range(2, 5001)]);

@@ -247,6 +247,54 @@ it('delivers a batch that was refused transaction by transaction, and halts at t
   expect(await recorded(target)).toEqual([1, 2, 3, 4]);
 });
 
+it('names the transaction to blame of a batch, though the connection was lost before that was tried', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const { pipeline, failed } = await recording(source, {
+    target,
+    batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
+    sinkRetry: { maxRetries: 1, backoffMs: 1_000 },
+    inside: failing(2, 4),
+  });
+  const retries = retriesOf(pipeline);
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, [1, 2, 3]);
+  await waitFor(() => retries.length === 1);
+  await terminateBackend(
+    source,
+    await walsenderPid(source, `slot_${source.name}`),
+  );
+  const halt = await haltedFor(pipeline, 'sink_failed');
+  expect(halt.lsn).toBeTypeOf('bigint');
+  expect(failed).toEqual([[1, 2, 3], [1, 2, 3], [2], [2]]);
+});
+
+it('stores with no transaction of a batch that was refused what those behind it bring', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const { pipeline } = await recording(source, {
+    target,
+    batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
+    sinkRetry: { maxRetries: 1, backoffMs: 1 },
+    inside: failing(2, 3),
+  });
+  const delivered: number[] = [];
+  pipeline.on('delivered', ({ changes }) => delivered.push(changes));
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, [1, 2]);
+  await source.query('alter table t add column w int');
+  await insertEach(source, [3]);
+  await haltedFor(pipeline, 'sink_failed');
+  expect(await recorded(target)).toEqual([1]);
+  expect(delivered).toEqual([1]);
+  // Otherwise the second would look as if a column had been dropped.
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, [4]);
+  await pipeline.caughtUp();
+  expect(await recorded(target)).toEqual([1, 2, 3, 4]);
+});
+
 it('waits no longer when the pipeline stops, and what was refused comes again', async () => {
   const { source, target } = await sourceAndTarget(suite);
   const { pipeline, failed } = await recording(source, {

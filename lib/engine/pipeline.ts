@@ -73,6 +73,7 @@ export class Pipeline {
             options.checkpointStore.connection,
             checkpointStore,
             (event, payload) => this.#record.events.emit(event, payload),
+            this.#work,
           );
     const { slotName, health, drainTimeout } = this.options;
     this.#slotWatch = new SlotWatch({

@@ -73,11 +73,11 @@ export function storeStatements(table: string): StoreStatements {
     load: checkpointStatements(table).load,
 
     begin:
-      returning(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, relations, commit_lsn, confirmed_lsn)
+      durably(`INSERT INTO ${table} AS stored (slot_name, system_identifier, timeline, relations, commit_lsn, confirmed_lsn)
   VALUES ($1::text, $2::text, $3::text::integer, $4::text::jsonb, $5::text::pg_lsn, $6::text::pg_lsn)
   ON CONFLICT (slot_name) DO NOTHING`),
 
-    move: returning(`UPDATE ${table} AS stored SET commit_lsn = $5::text::pg_lsn, confirmed_lsn = $6::text::pg_lsn,
+    move: durably(`UPDATE ${table} AS stored SET commit_lsn = $5::text::pg_lsn, confirmed_lsn = $6::text::pg_lsn,
     timeline = $3::text::integer, relations = ${merged('$4::text::jsonb')}, updated_at = now()
   WHERE stored.slot_name = $1::text AND stored.system_identifier = $2::text
     AND (stored.timeline <= $3::text::integer OR $3::text::integer = ${UNKNOWN_TIMELINE})
@@ -131,6 +131,15 @@ function upsert(
   WHERE stored.system_identifier = excluded.system_identifier
     AND (stored.timeline <= excluded.timeline OR excluded.timeline = ${UNKNOWN_TIMELINE})
     AND ${isNew}`);
+}
+
+/**
+ * A position that a crash of the server takes back must not have been confirmed to the source. The statement sees to that itself:
+ * behind a pooler, each may run on another session.
+ */
+function durably(statement: string): string {
+  return `${returning(statement)},
+  CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END AS commits`;
 }
 
 /**

@@ -15,10 +15,6 @@ import { requireCheckpointShape } from './checkpoint-shape.js';
 import { storeStatements } from './checkpoint-statements.js';
 import type { StoreStatements } from './checkpoint-statements.js';
 
-/** A position that a crash of the server takes back must not have been confirmed to the source. */
-const COMMITS_ARE_DURABLE =
-  "select pg_catalog.set_config('synchronous_commit', 'on', false) where pg_catalog.current_setting('synchronous_commit') = 'off'";
-
 /** The checkpoint table, as a session of the library has found it. */
 export interface OpenedStore {
   readonly query: CheckpointQuery;
@@ -81,7 +77,6 @@ export class StoreSession {
 
   async #find(client: Client): Promise<OpenedStore> {
     const session = commandSession(client);
-    await session.query(COMMITS_ARE_DURABLE);
     const query: CheckpointQuery = (sql, values) => session.query(sql, values);
     const location = await locateCheckpointTable(query, this.#quotedTable);
     await requireCheckpointShape(query, location);

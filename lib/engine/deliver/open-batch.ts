@@ -38,6 +38,7 @@ export class OpenBatch {
   /** What needs nothing of the sink waits with the rest: it must not be durable before what comes before it. */
   fold(work: PassWork): void {
     this.#works.push(work);
+    this.#bytes += bytesHeld(work);
   }
 
   /** Takes out what it holds; it is empty then. */

@@ -43,6 +43,7 @@ function ports(some: Partial<DeliveryPorts>): DeliveryPorts {
     flush: async () => {},
     batchLost: () => {},
     store: async () => {},
+    blocked: () => false,
     settled: () => {},
     failed: () => {},
     ...some,
@@ -55,6 +56,7 @@ class Stage {
   readonly running: Deferred<void>[] = [];
   readonly errors: unknown[] = [];
   storing: Deferred<void> | null = null;
+  blocked = false;
   readonly delivery: SerialDelivery;
 
   constructor(limits: BatchLimits | null = null) {
@@ -79,6 +81,7 @@ class Stage {
           this.storing = deferred();
           return this.storing.promise;
         },
+        blocked: () => this.blocked,
         settled: (end) => this.log.push(`settled ${end}`),
         failed: (error) => {
           this.log.push('failed');
@@ -447,6 +450,59 @@ describe('a delivery in batches', () => {
       'settled 15',
       'settled 20',
     ]);
+  });
+
+  it('is closed at its bytes by what passes it by too', async () => {
+    const stage = await gathered(
+      { maxBytes: 3 * ALLOWANCE },
+      work(10n, 0),
+      pass(15n),
+    );
+    expect(stage.delivery.bytes).toBe(2 * ALLOWANCE);
+    expect(stage.news()).toEqual(['gather 10']);
+    stage.delivery.push(pass(16n));
+    await turn();
+    expect(stage.news()).toEqual(['flush 10: bytes']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'settled 15', 'settled 16']);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('is closed when nothing more arrives before it is durable, behind all that has arrived', async () => {
+    const stage = await gathered({}, work(10n));
+    stage.delivery.held();
+    await turn();
+    expect(stage.news()).toEqual(['gather 10']);
+    stage.delivery.push(work(20n));
+    await turn();
+    stage.delivery.push(work(30n));
+    stage.blocked = true;
+    stage.delivery.held();
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['gather 20', 'gather 30']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['flush 10 20 30: bytes']);
+
+    const idle = await gathered({}, work(10n));
+    idle.blocked = true;
+    idle.delivery.held();
+    await turn();
+    expect(idle.news()).toEqual(['gather 10', 'flush 10: bytes']);
+  });
+
+  it('is closed when somebody asks for that, also with what joins it at that moment', async () => {
+    const stage = new Stage(NEVER);
+    stage.delivery.closeBatch('stop');
+    stage.delivery.push(work(10n));
+    await turn();
+    stage.delivery.closeBatch('stop');
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: stop']);
+    await stage.finishLast();
+    stage.delivery.push(work(20n));
+    await turn();
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'gather 20']);
   });
 
   it('is made durable before a message is handed over, and a failure of it keeps the message back', async () => {

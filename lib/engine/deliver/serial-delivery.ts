@@ -29,6 +29,8 @@ export interface DeliveryPorts {
   batchLost(error: unknown): void;
   /** Stores positions that no transaction carries. */
   store(): Promise<void>;
+  /** Nothing more arrives before something of what was pushed is durable. */
+  blocked(): boolean;
   /** The oldest work is durable, up to its end; `empty` when there was nothing to make durable. */
   settled(end: Lsn, empty: boolean): void;
   /** Nothing more is delivered. */
@@ -53,8 +55,8 @@ export class SerialDelivery {
   #delay: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #storeWanted = false;
-  /** The open batch is old enough. */
-  #overdue = false;
+  /** Why somebody wants the open batch to be closed. */
+  #closing: BatchReason | null = null;
   #stopped = false;
   #failed = false;
   #ending: Promise<void> | null = null;
@@ -93,6 +95,17 @@ export class SerialDelivery {
     this.#wake();
   }
 
+  /** Makes the open batch durable as soon as nothing runs. */
+  closeBatch(reason: BatchReason): void {
+    this.#closing ??= reason;
+    this.#wake();
+  }
+
+  /** Nothing more arrives for now: the open batch must not wait for it. */
+  held(): void {
+    this.#wake();
+  }
+
   /** Stores positions as soon as nothing runs. */
   requestStore(): void {
     this.#storeWanted = true;
@@ -116,7 +129,7 @@ export class SerialDelivery {
 
   #wake(): void {
     if (this.#running !== null || this.#stopped) return;
-    if (this.#queue.length === 0 && !this.#storeWanted && !this.#overdue)
+    if (this.#queue.length === 0 && !this.#storeWanted && this.#due === null)
       return;
     // Set before anything runs: a handler may stop this delivery before it returns its promise.
     const run = deferred<void>();
@@ -153,8 +166,9 @@ export class SerialDelivery {
         await this.ports.store();
         continue;
       }
-      if (this.#overdue) {
-        await this.#flush('delay');
+      const due = this.#due;
+      if (due !== null) {
+        await this.#flush(due);
         continue;
       }
       const work = this.#queue.shift();
@@ -170,6 +184,16 @@ export class SerialDelivery {
   #pass(work: PassWork): void {
     if (this.#batch === null || this.#batch.empty) this.#settle(work, work.end);
     else this.#batch.fold(work);
+  }
+
+  /** Why the open batch is closed before anything else is begun; `null` when it may stay open. */
+  get #due(): BatchReason | null {
+    if (this.#batch === null) return null;
+    const { full, empty } = this.#batch;
+    if (full !== null) return full;
+    if (this.#closing !== null) return this.#closing;
+    const stuck = !empty && this.#queue.length === 0 && this.ports.blocked();
+    return stuck ? 'bytes' : null;
   }
 
   async #alone(work: SingleWork | EndWork): Promise<void> {
@@ -189,8 +213,6 @@ export class SerialDelivery {
     }
     if (batch.empty && !this.#stopped) this.#openDelay();
     batch.add(work);
-    const { full } = batch;
-    if (full !== null) await this.#flush(full);
   }
 
   async #flush(reason: BatchReason): Promise<void> {
@@ -202,16 +224,13 @@ export class SerialDelivery {
   }
 
   #openDelay(): void {
-    this.#delay = setTimeout(() => {
-      this.#overdue = true;
-      this.#wake();
-    }, this.#maxDelayMs);
+    this.#delay = setTimeout(() => this.closeBatch('delay'), this.#maxDelayMs);
   }
 
   #closeDelay(): void {
     if (this.#delay !== null) clearTimeout(this.#delay);
     this.#delay = null;
-    this.#overdue = false;
+    this.#closing = null;
   }
 
   #settle(work: SingleWork | PassWork, end: Lsn): void {

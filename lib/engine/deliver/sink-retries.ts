@@ -32,6 +32,11 @@ export class SinkRetries {
     );
   }
 
+  /** The sink refused several works at once. What it refuses of them by itself counts. */
+  get inParts(): SinkRetry {
+    return { attempt: 1, delayMs: this.limits.backoffMs };
+  }
+
   /** The sink refused the work at this position; `null` when that was the last time. */
   failed(lsn: Lsn): SinkRetry | null {
     if (lsn !== this.#lsn) this.#failures = 0;

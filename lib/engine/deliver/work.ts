@@ -73,7 +73,7 @@ export type SingleWork = TransactionWork | ArrivingWork | MessageWork;
 /** What comes out of assembly, in commit order. */
 export type Work = SingleWork | PassWork | EndWork;
 
-/** What a transaction or a message costs beside its payload: many tiny ones must not outgrow the limit in bytes. */
+/** What a transaction or a message costs beside its payload, also one that is passed: many tiny ones must not outgrow the limit in bytes. */
 const ALLOWANCE_BYTES = 512;
 
 /**
@@ -81,7 +81,14 @@ const ALLOWANCE_BYTES = 512;
  * nothing else: while it holds nothing, its reader waits for the socket.
  */
 export function bytesHeld(work: Work): number {
-  return work.kind === 'transaction' || work.kind === 'message'
-    ? work.bytes + ALLOWANCE_BYTES
-    : 0;
+  switch (work.kind) {
+    case 'transaction':
+    case 'message':
+      return work.bytes + ALLOWANCE_BYTES;
+    case 'pass':
+      return ALLOWANCE_BYTES;
+    case 'arriving':
+    case 'end':
+      return 0;
+  }
 }

@@ -142,7 +142,7 @@ export function resolveBatchDelivery(
  * @throws {ReplicantConfigError} for the first setting that cannot work
  */
 export function resolveSinkRetry(
-  value: SinkRetryOptions | undefined,
+  value: SinkRetryOptions | null | undefined,
 ): ResolvedSinkRetryOptions {
   const options = nested('sinkRetry', value ?? {});
   refuseUnknown(options, SINK_RETRY, 'sinkRetry.');

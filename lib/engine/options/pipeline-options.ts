@@ -73,7 +73,7 @@ export interface PipelineOptions {
    */
   messages?: boolean;
   /** Delivers a transaction or a message that the sink refused again before the pipeline halts. By default it halts at once. */
-  sinkRetry?: SinkRetryOptions;
+  sinkRetry?: SinkRetryOptions | null;
   /**
    * Whether the slot is synchronized to standbys, so that it survives a fail-over. PostgreSQL 17 or later.
    *

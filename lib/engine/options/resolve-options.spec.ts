@@ -134,6 +134,7 @@ describe('resolveOptions', () => {
     const off = {
       checkpointStore: null,
       batchDelivery: null,
+      sinkRetry: null,
       around: null,
     };
     expect(resolveOptions({ ...LEAST, ...off })).toEqual(resolveOptions(LEAST));

@@ -23,8 +23,9 @@ export class Backpressure {
 
   /** Asked after every frame, since an open transaction counts too; what nothing but itself fills goes on. */
   holdWhenFull(): void {
-    if (this.delivery.bytes > 0 && this.#fullTo(1))
-      this.gate.hold('backpressure');
+    if (this.delivery.bytes === 0 || !this.#fullTo(1)) return;
+    this.gate.hold('backpressure');
+    this.delivery.held();
   }
 
   releaseWhenDrained(): void {

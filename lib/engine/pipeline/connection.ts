@@ -75,7 +75,7 @@ export class PipelineConnection {
       arrived: (end) => this.#delivery.arrived(end),
       passedOver: (end) => subject.skipping?.passedOver(end),
       keepalive: (replyAsked) => {
-        if (replyAsked) this.#feedback.replyAsked();
+        if (replyAsked) this.#replyAsked();
         this.#moved();
       },
       fail: (error) => this.#fail(error),
@@ -91,6 +91,7 @@ export class PipelineConnection {
       context: plan.context,
       positions: this.positions,
       shapes: this.#shapes,
+      blocked: () => this.#gate.isHeldFor('backpressure'),
       progressed: () => {
         this.#backpressure.releaseWhenDrained();
         this.#storeSkipped();
@@ -300,6 +301,12 @@ export class PipelineConnection {
     } finally {
       this.#gate.release('types');
     }
+  }
+
+  /** A server that shuts down asks again and again, and waits until everything is durable. */
+  #replyAsked(): void {
+    this.#feedback.replyAsked();
+    this.#delivery.closeBatch('stop');
   }
 
   #moved(): void {

@@ -56,6 +56,7 @@ describe('a schema change', () => {
       shapes: new ShapeStorage(new RelationHistory(), checkpoint),
       insideDelivery: (work) => work(),
       delivered: () => {},
+      blocked: () => false,
       progressed: () => {},
       warning: () => {},
       failed: (error) => failed.resolve(error),

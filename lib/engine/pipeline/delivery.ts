@@ -1,5 +1,8 @@
 import type { BatchLimits } from '../deliver/open-batch.js';
-import { SerialDelivery } from '../deliver/serial-delivery.js';
+import {
+  type DeliveryPorts,
+  SerialDelivery,
+} from '../deliver/serial-delivery.js';
 import type {
   Arrival,
   ArrivingWork,
@@ -14,7 +17,7 @@ import type { Lsn } from '../model/lsn.js';
 import type { Relation } from '../model/relation.js';
 import type { Transaction } from '../model/transaction.js';
 import { Durability, type DurabilitySubject } from './durability.js';
-import { type CallSubject, SinkCalls } from './sink-calls.js';
+import { type CallSubject, isWithin, SinkCalls } from './sink-calls.js';
 
 /** What a delivery asks of its connection and its pipeline. */
 export interface DeliverySubject
@@ -22,6 +25,7 @@ export interface DeliverySubject
   /** `null` when each transaction is durable by itself. */
   readonly batchLimits: BatchLimits | null;
   delivered(transaction: Transaction, changes: number, ms: number): void;
+  readonly blocked: DeliveryPorts['blocked'];
   /** Something became durable or was stored. */
   progressed(): void;
   failed(error: unknown): void;
@@ -57,6 +61,7 @@ export class PipelineDelivery {
             `the checkpoint behind the transactions before it was not stored either (${errorClass(error)})`,
           ),
         store: () => this.store(),
+        blocked: () => subject.blocked(),
         settled: (end, empty) => {
           subject.positions.settle(end, empty);
           subject.progressed();
@@ -101,6 +106,16 @@ export class PipelineDelivery {
   /** The end of a transaction is here. */
   arrived(end: Lsn): void {
     this.#subject.positions.complete(end);
+  }
+
+  /** Nothing more arrives before something is durable. */
+  held(): void {
+    this.#serial.held();
+  }
+
+  /** Makes an open batch durable as soon as nothing runs. */
+  closeBatch(reason: BatchReason): void {
+    this.#serial.closeBatch(reason);
   }
 
   /** Stores positions that no transaction carries, as soon as nothing runs. */
@@ -189,7 +204,7 @@ export class PipelineDelivery {
 
   /** A transaction joins the open batch. */
   async #gather(work: TransactionWork): Promise<void> {
-    if (this.#batches) return;
+    if (this.#batches) return this.#subject.work.wait(work.transaction);
     const began = performance.now();
     await this.#handOver(work);
     const ms = performance.now() - began;
@@ -202,28 +217,53 @@ export class PipelineDelivery {
   ): Promise<void> {
     const last = works.at(-1);
     if (last === undefined) return;
-    const { end } = last;
     const { commitLsn } = last.transaction;
-    const shapes = works.flatMap((work) => work.shapes);
     const began = performance.now();
-    if (this.#batches) {
-      this.#subject.positions.handOver(end);
-      this.#subject.shapes.begin(shapes);
-      await this.#calls.batch(works, () => this.#durability.applied());
-      this.#note(shapes, commitLsn, end);
-    } else await this.#durability.commit(shapes, commitLsn, end);
-    const durationMilliseconds = performance.now() - began;
-    if (this.#batches) {
-      for (const { transaction, changes } of works)
-        this.#subject.delivered(transaction, changes, durationMilliseconds);
-    }
-    const transactions = works.length;
+    if (this.#batches) await this.#handOverBatch(works, last);
+    else await this.#durability.commit(shapesOf(works), commitLsn, last.end);
     this.#subject.tell('batch', {
-      transactions,
+      transactions: works.length,
       commitLsn,
       reason,
-      durationMilliseconds,
+      durationMilliseconds: performance.now() - began,
     });
+  }
+
+  /** Hands over a batch; one that the sink refuses transaction by transaction, so that a halt names the one at which it failed. */
+  async #handOverBatch(
+    works: readonly TransactionWork[],
+    { end, transaction: { commitLsn } }: TransactionWork,
+  ): Promise<void> {
+    if (works.length === 1) return this.#handOverEach(works, null);
+    const shapes = shapesOf(works);
+    const began = performance.now();
+    this.#subject.positions.handOver(end);
+    this.#subject.shapes.begin(shapes);
+    if (await this.#calls.batch(works)) {
+      this.#note(shapes, commitLsn, end);
+      const ms = performance.now() - began;
+      for (const { transaction, changes } of works)
+        this.#subject.delivered(transaction, changes, ms);
+      return;
+    }
+    // None of them must store what those behind it bring.
+    this.#subject.shapes.failed();
+    await this.#handOverEach(works, await this.#durability.applied());
+  }
+
+  /** @param applied - up to which commit the sink has everything, whatever it answered */
+  async #handOverEach(
+    works: readonly TransactionWork[],
+    applied: Lsn | null,
+  ): Promise<void> {
+    for (const work of works) {
+      const { transaction, changes, shapes, end } = work;
+      const { commitLsn } = transaction;
+      const began = performance.now();
+      if (!isWithin(commitLsn, applied)) await this.#handOver(work);
+      this.#note(shapes, commitLsn, end);
+      this.#subject.delivered(transaction, changes, performance.now() - began);
+    }
   }
 
   #handOver(work: TransactionWork): Promise<void> {
@@ -237,4 +277,8 @@ export class PipelineDelivery {
     if (this.#durability.note(shapes, commitLsn))
       this.#subject.positions.store(end);
   }
+}
+
+function shapesOf(works: readonly TransactionWork[]): Relation[] {
+  return works.flatMap(({ shapes }) => shapes);
 }

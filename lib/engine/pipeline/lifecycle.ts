@@ -29,6 +29,8 @@ export interface LifecycleSubject {
 export class PipelineLifecycle {
   readonly #subject: LifecycleSubject;
   #running: PipelineRun | null = null;
+  /** Starts that have something open beside their connection: the last one, and those whose deliveries outlived them. */
+  readonly #open = new Set<PipelineRun>();
   /** The last start, which may have ended. */
   #last: PipelineRun | null = null;
   #stopping: Promise<void> | null = null;
@@ -69,6 +71,7 @@ export class PipelineLifecycle {
     const run = this.#subject.make(skipping, this.#unsettled);
     this.#running = run;
     this.#last = run;
+    this.#open.add(run);
     this.#outlived = null;
     record.connecting();
     void root
@@ -90,7 +93,7 @@ export class PipelineLifecycle {
       this.#stopping ??= root.runInAsyncScope(() => this.#stop(run));
     } else if (record.halt !== null) {
       this.#outlived ??= within(this.#unsettled, drainTimeout).then(() =>
-        last?.close(),
+        this.#close(),
       );
     }
     return this.#stopped();
@@ -105,6 +108,7 @@ export class PipelineLifecycle {
     const { record, drainTimeout } = this.#subject;
     record.draining();
     const end = await run.stop(drainTimeout);
+    await this.#close();
     if (end === 'stopped' && run.connection?.deliveryError) {
       record.warning(
         'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
@@ -119,7 +123,11 @@ export class PipelineLifecycle {
     if (this.#running !== run) return;
     const { record, waiters } = this.#subject;
     this.#running = null;
-    this.#unsettled = run.settle();
+    const open = [...this.#open];
+    this.#unsettled = run.settle().then(async (halt) => {
+      await this.#close(open);
+      return halt;
+    });
     if (end === 'stopped') {
       record.stopped();
       // Who started it again meanwhile waits for the new stream.
@@ -132,6 +140,11 @@ export class PipelineLifecycle {
       run.skipping?.halted(error);
       record.halted(end);
     }
+  }
+
+  async #close(runs = [...this.#open]): Promise<void> {
+    for (const run of runs) this.#open.delete(run);
+    await Promise.all(runs.map((run) => run.close()));
   }
 
   #wasStopped(): PipelineStateError {

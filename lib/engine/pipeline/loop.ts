@@ -51,8 +51,6 @@ export class PipelineLoop {
   #history: RetryHistory = NO_FAULTS;
   /** Commit position of the last transaction that the sink was given with success. */
   #deliveredThrough: Lsn = 0n;
-  /** The sink is asked whether it accepts a schema change. */
-  #asking: Promise<unknown> = Promise.resolve();
 
   /**
    * @param unsettled - of an earlier loop
@@ -107,7 +105,7 @@ export class PipelineLoop {
       this.#settle(connection, 'deliver');
       await connection.stop(timeoutMs);
     } else {
-      await within(this.#asking, timeoutMs);
+      await within(this.#unsettled, timeoutMs);
     }
     this.#abort.abort();
     await within(this.#withdrawn, timeoutMs);
@@ -219,7 +217,6 @@ export class PipelineLoop {
       .then(() =>
         this.#stopping ? null : askAboutChanges(this.#subject, fault),
       );
-    this.#asking = asking;
     this.#unsettled = asking.then(() => null);
     const halt = await this.#unlessStopped(asking);
     // Whoever stops the pipeline meanwhile is asked again by the next start.

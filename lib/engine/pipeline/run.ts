@@ -92,23 +92,16 @@ export class PipelineRun {
   }
 
   /** Ends it, within `timeoutMs` as far as that is up to the sink. Never rejects. */
-  async stop(timeoutMs: number): Promise<LoopEnd> {
-    const end = await this.#loop.stop(timeoutMs);
-    await this.close();
-    return end;
+  stop(timeoutMs: number): Promise<LoopEnd> {
+    return this.#loop.stop(timeoutMs);
   }
 
-  /**
-   * Closes what it has open when its last delivery has settled, which may outlive it. Resolves then, with a halt that nobody was told of
-   * yet. Never rejects.
-   */
-  async settle(): Promise<Halt | null> {
-    const halt = await this.#loop.unsettled;
-    await this.close();
-    return halt;
+  /** Resolves when its last delivery has settled, which may outlive it, with a halt that nobody was told of yet. Never rejects. */
+  settle(): Promise<Halt | null> {
+    return this.#loop.unsettled;
   }
 
-  /** Closes it whatever still runs. Never rejects. */
+  /** Closes what it has open beside its connection, whatever still runs. Never rejects. */
   async close(): Promise<void> {
     await this.#close();
   }

@@ -79,27 +79,17 @@ export class SinkCalls {
   }
 
   /**
-   * Hands over a batch; one that the sink refused transaction by transaction, so that a halt names the one at which it failed.
+   * Hands over several transactions at once.
+   *
+   * @returns whether the sink took them; if not, it is to be given them one by one
    */
-  async batch(
-    works: readonly TransactionWork[],
-    applied: Applied,
-  ): Promise<void> {
-    const [first, ...others] = works;
-    if (first === undefined) return;
-    if (others.length === 0) return this.transaction(first, applied);
-    const { commitLsn } = first.transaction;
+  async batch(works: readonly TransactionWork[]): Promise<boolean> {
     try {
       await this.#hand(works.map(({ transaction }) => transaction));
-      return;
+      return true;
     } catch (error) {
-      await this.#wait(this.#nextDelay(error, commitLsn));
-    }
-    this.#subject.retries.succeeded(commitLsn);
-    const through = await applied();
-    for (const work of works) {
-      if (isWithin(work.transaction.commitLsn, through)) continue;
-      await this.transaction(work, applied);
+      await this.#wait(this.#nextDelay(error, null));
+      return false;
     }
   }
 
@@ -150,12 +140,16 @@ export class SinkCalls {
     retries.succeeded(lsn);
   }
 
-  /** How long to wait for the next attempt. Throws the error when there is none. */
-  #nextDelay(error: unknown, lsn: Lsn): number {
+  /**
+   * How long to wait for the next attempt. Throws the error when there is none.
+   *
+   * @param lsn - `null` for a batch, which always has one: in parts
+   */
+  #nextDelay(error: unknown, lsn: Lsn | null): number {
     const { retries, tell } = this.#subject;
     if (!(error instanceof HaltError) || !retries.covers(error.halt.code))
       throw error;
-    const next = retries.failed(lsn);
+    const next = lsn === null ? retries.inParts : retries.failed(lsn);
     if (next === null) throw error;
     const { maxRetries } = retries.limits;
     tell('retry', {
@@ -231,6 +225,7 @@ function blamed(
   };
 }
 
-function isWithin(commitLsn: Lsn, through: Lsn | null): boolean {
+/** Whether this transaction is among what was applied. */
+export function isWithin(commitLsn: Lsn, through: Lsn | null): boolean {
   return through !== null && commitLsn <= through;
 }

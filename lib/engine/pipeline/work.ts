@@ -14,7 +14,9 @@ interface Reading {
 export class SinkWork {
   #begunAt: number | null = null;
   #reading: Reading | null = null;
-  /** The transaction that was handed over last and is not known to be durable. */
+  /** When it was last tried again. */
+  #triedAt = 0;
+  /** The oldest transaction that waits for the sink, or was handed over, and is not known to be durable. */
   #undurable: { readonly commitLsn: Lsn; readonly committed: number } | null =
     null;
 
@@ -30,9 +32,19 @@ export class SinkWork {
   ): void {
     this.#begunAt = at;
     this.#reading = reading;
-    if (transaction === undefined) return;
-    const { commitLsn, commitTime } = transaction;
+    if (transaction !== undefined) this.wait(transaction);
+  }
+
+  /** A transaction waits until the sink is called with it, or works on it. */
+  wait({ commitLsn, commitTime }: Transaction): void {
+    const oldest = this.#undurable?.commitLsn;
+    if (oldest !== undefined && oldest <= commitLsn) return;
     this.#undurable = { commitLsn, committed: commitTime.getTime() };
+  }
+
+  /** What runs failed and is tried again, so it does not hang. */
+  tryAgain(at: number): void {
+    this.#triedAt = at;
   }
 
   /** Its promise has settled. */
@@ -56,7 +68,11 @@ export class SinkWork {
   get status(): PipelineStatus['handler'] {
     if (this.#begunAt === null) return null;
     const now = performance.now();
-    const movedAt = Math.max(this.#begunAt, this.#reading?.askedAt ?? 0);
+    const movedAt = Math.max(
+      this.#begunAt,
+      this.#triedAt,
+      this.#reading?.askedAt ?? 0,
+    );
     return {
       runningMilliseconds: Math.round(now - this.#begunAt),
       idleMilliseconds: Math.round(now - movedAt),

@@ -21,6 +21,10 @@ export class ReadGate {
     return this.#holds.size > (this.#holds.has('pacing') ? 1 : 0);
   }
 
+  isHeldFor(reason: HoldReason): boolean {
+    return this.#holds.has(reason);
+  }
+
   hold(reason: HoldReason): void {
     if (this.#holds.size === 0) this.socket.pause();
     this.#holds.add(reason);

@@ -35,14 +35,14 @@ export interface PipelineStatus {
      * connection, what `slot` says is not confirmed.
      */
     readonly bytes: number;
-    /** Milliseconds since the commit of the transaction that the sink works on or failed at; 0 without one. */
+    /** Milliseconds since the commit of the oldest transaction in the open batch, or that the sink works on or failed at; 0 without one. */
     readonly milliseconds: number;
   };
   /** What runs of the sink, a handler or the storing of a position; `null` while nothing does. */
   readonly handler: {
     /** Milliseconds since it was called. */
     readonly runningMilliseconds: number;
-    /** Milliseconds since it last asked for a change or was called; 0 while it waits for the server. */
+    /** Milliseconds since it last asked for a change, was called, or began to store a position again; 0 while it waits for the server. */
     readonly idleMilliseconds: number;
   } | null;
   /** What the source said of the slot when it was last asked, see {@link Pipeline.checkSlot}; `null` before. */
