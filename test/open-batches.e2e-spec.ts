@@ -71,7 +71,7 @@ describe.each(KINDS)('an open batch %s', (kind) => {
     await insertEach(source, [1, 2]);
     await waitFor(() => pipeline.status().inflightBytes > 2 * 512);
     await other.server.stop('fast', 10_000);
-    expect(reasons).toEqual(['stop']);
+    expect(new Set(reasons)).toEqual(new Set(['stop']));
     expect(await recorded(target)).toEqual([1, 2]);
     await other.server.startAgain();
     await waitFor(() => pipeline.state === 'streaming');
@@ -92,9 +92,11 @@ describe.each(KINDS)('an open batch %s', (kind) => {
     await insertEach(source, [1]);
     await waitFor(() => pipeline.status().lag.milliseconds > 500);
     await insertEach(source, [2]);
-    await waitFor(() => pipeline.status().inflightBytes > 2 * 512);
+    await waitFor(() => {
+      const { inflightBytes, handler } = pipeline.status();
+      return inflightBytes > 2 * 512 && handler === null;
+    });
     expect(pipeline.status().lag.milliseconds).toBeGreaterThan(500);
-    expect(pipeline.status().handler).toBeNull();
   });
 
   it('is closed by what passes it by, when that is much', async () => {
