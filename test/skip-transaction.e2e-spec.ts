@@ -287,7 +287,7 @@ it('the log has one line for it, and nothing that is told holds a value', async 
   await pipeline.skipTransaction(lsn);
   await pipeline.caughtUp();
   expect(lines.filter((line) => line.includes('has passed over'))).toEqual([
-    `warn Pipeline "test" has passed over ${formatLsn(lsn)} as skipTransaction() was told: the sink never gets it`,
+    `warn Pipeline "test" has passed over the transaction at ${formatLsn(lsn)} as skipTransaction() was told: the sink never gets it`,
   ]);
   const printed = [...said, ...lines]
     .map((one) => inspect(one, { depth: 20, showHidden: true, getters: true }))
