@@ -3,10 +3,12 @@ import { changesOf } from './support/changes-of.js';
 import { inserted } from './support/capture.js';
 import { refuseCommits, sessionsNamed } from './support/checkpoint-stores.js';
 import { haltedFor } from './support/halted.js';
+import { lifeline } from './support/killed-client.js';
 import {
   libraryCapture,
   streamingAfterOne,
 } from './support/library-capture.js';
+import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
@@ -85,6 +87,56 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     expect(await stored(target)).toMatchObject(
       names.map((slot_name) => ({ slot_name })),
     );
+  });
+
+  it('confirms a transaction as soon as it is stored, and not with the next position', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = libraryCapture(source, target);
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    const end = await currentLsn(source);
+    // Positions without a transaction are stored every ten seconds.
+    await confirmedUpTo(source, `slot_${source.name}`, end, {
+      timeout: 5_000,
+    });
+  });
+
+  it('is not taken for half done when a handler resolves without the rest: all of it comes again', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const line = await lifeline(source);
+    const seen: number[] = [];
+    const { pipeline } = libraryCapture(
+      source,
+      target,
+      {},
+      {
+        connection: line.connection,
+        maxInflightBytes: 64 * 1024,
+        async apply({ changes }) {
+          let rows = 0;
+          try {
+            for await (const _ of changes) {
+              rows += 1;
+              if (rows === 10 && seen.length === 0) line.proxy.reset();
+            }
+          } catch {
+            // A sink that takes what it has for all there is.
+          }
+          seen.push(rows);
+        },
+      },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query(
+      "insert into t select g, repeat('x', 1000) from generate_series(1, 20000) g",
+    );
+    await waitFor(() => seen.length === 2);
+    await pipeline.caughtUp();
+    expect(seen[0]).toBeLessThan(20_000);
+    expect(seen.slice(1)).toEqual([20_000]);
+    expect(pipeline.halt).toBeNull();
   });
 
   it('takes a write whose answer was lost for written: nothing comes again', async () => {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { formatLsn } from '../lib/engine/model/lsn.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import type { PipelineEvents } from '../lib/engine/telemetry/pipeline-events.js';
 import { range } from './support/copy.js';
@@ -134,6 +135,37 @@ it('reads the checkpoint first, also of a batch', async () => {
   await pipeline.caughtUp();
   expect(committed).toEqual([[1, 2, 3]]);
   expect(await recorded(target)).toEqual([1, 2, 3]);
+});
+
+it('hands over the rest of a batch of which a part was applied meanwhile', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const refused: Call[] = [];
+  const { pipeline, committed, failed } = await recording(source, {
+    target,
+    batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
+    sinkRetry: { maxRetries: 1, backoffMs: 1 },
+    async inside(call) {
+      if (failed.length > 0 || !call.ids.includes(4)) return;
+      refused.push(call);
+      throw new Error('no');
+    },
+    async asking() {
+      // Another process, that was cut off and lives on, has applied the first of them.
+      const [first] = refused.pop()?.transactions ?? [];
+      if (first === undefined) return;
+      const lsn = formatLsn(first.commitLsn);
+      await target.query('insert into recorded values (4, $1)', [lsn]);
+      await target.query('update replicant_checkpoints set commit_lsn = $1', [
+        lsn,
+      ]);
+    },
+  });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, range(1, 6));
+  await pipeline.caughtUp();
+  expect(committed).toEqual([[1, 2, 3], [5], [6]]);
+  expect(await recorded(target)).toEqual(range(1, 6));
 });
 
 it('does not halt when the checkpoint cannot be read then: it connects anew', async () => {
@@ -275,24 +307,24 @@ it('stores with no transaction of a batch that was refused what those behind it 
     target,
     batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
     sinkRetry: { maxRetries: 1, backoffMs: 1 },
-    inside: failing(2, 3),
+    inside: failing(5, 3),
   });
   const delivered: number[] = [];
   pipeline.on('delivered', ({ changes }) => delivered.push(changes));
   pipeline.start();
   await pipeline.whenStreaming();
-  await insertEach(source, [1, 2]);
+  await insertEach(source, range(1, 5));
   await source.query('alter table t add column w int');
-  await insertEach(source, [3]);
+  await insertEach(source, [6]);
   await haltedFor(pipeline, 'sink_failed');
-  expect(await recorded(target)).toEqual([1]);
-  expect(delivered).toEqual([1]);
-  // Otherwise the second would look as if a column had been dropped.
+  expect(await recorded(target)).toEqual(range(1, 4));
+  expect(delivered).toHaveLength(4);
+  // Otherwise the fifth would look as if a column had been dropped.
   pipeline.start();
   await pipeline.whenStreaming();
-  await insertEach(source, [4]);
+  await insertEach(source, [7]);
   await pipeline.caughtUp();
-  expect(await recorded(target)).toEqual([1, 2, 3, 4]);
+  expect(await recorded(target)).toEqual(range(1, 7));
 });
 
 it('waits no longer when the pipeline stops, and what was refused comes again', async () => {

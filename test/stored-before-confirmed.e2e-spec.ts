@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { capture, inserted } from './support/capture.js';
+import { capture, type CaptureOptions, inserted } from './support/capture.js';
 import { range } from './support/copy.js';
 import { lifeline } from './support/killed-client.js';
-import { confirmedUpTo, readSlot } from './support/logical-slot.js';
+import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
 import { present } from './support/present.js';
 import { sourceAndTarget, writeNoise } from './support/source-and-target.js';
 import { recordStatusUpdates } from './support/status-tap.js';
@@ -55,6 +55,53 @@ it('waits with the confirmation of an idle position until the store has taken it
   await confirmedUpTo(source, `slot_${source.name}`, noiseEnd);
   expect(await stored(target)).toBeGreaterThanOrEqual(noiseEnd);
 });
+
+it.each<[string, Partial<CaptureOptions>]>([
+  ['transaction', { sink: { transaction: async () => {} } }],
+  [
+    'batch',
+    {
+      batchDelivery: { maxTransactions: 1 },
+      sink: { batch: async () => {} },
+    },
+  ],
+  [
+    'batch of several',
+    {
+      batchDelivery: { maxTransactions: 2, maxDelayMs: 60_000 },
+      sink: { batch: async () => {} },
+    },
+  ],
+])(
+  'stores the end of a %s for which the sink did not advance, and only then confirms it',
+  async (_, options) => {
+    const { source, target } = await sourceAndTarget(suite);
+    const line = await lifeline(source);
+    const updates = recordStatusUpdates(line.proxy);
+    const { pipeline } = capture(source, {
+      target,
+      connection: line.connection,
+      ...options,
+    });
+    pipeline.start();
+    await pipeline.caughtUp();
+    const blocker = await target.connect();
+    await blocker.query(
+      'begin; lock table replicant_checkpoints in exclusive mode',
+    );
+    const before = await stored(target);
+    for (const id of [1, 2])
+      await source.query('insert into t values ($1)', [id]);
+    const end = await currentLsn(source);
+    await waitFor(() => pipeline.status().transactions === 2);
+    const seen = updates.length;
+    await waitFor(() => updates.length >= seen + 3);
+    expect(await confirmed(source)).toBeLessThanOrEqual(before);
+    await blocker.query('commit');
+    await confirmedUpTo(source, `slot_${source.name}`, end);
+    expect(await stored(target)).toBeGreaterThanOrEqual(end);
+  },
+);
 
 it('stores the end of a transaction that was read while it arrived, although the sink had advanced before, and only then confirms it', async () => {
   const { source, target } = await sourceAndTarget(suite);
