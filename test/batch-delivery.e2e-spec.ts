@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Lsn } from '../lib/engine/model/lsn.js';
 import { range } from './support/copy.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
 import {
@@ -13,6 +14,7 @@ import {
   recorded,
   recording,
 } from './support/recording.js';
+import { present } from './support/present.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { deferred, waitFor } from './support/wait-for.js';
@@ -65,18 +67,17 @@ it('hands over what has waited long enough, and is not confirmed before', async 
     batchDelivery: { maxTransactions: 100, maxDelayMs: 1_500 },
   });
   const batches = batchesOf(pipeline);
+  const commits: Lsn[] = [];
+  pipeline.on('delivered', ({ commitLsn }) => commits.push(commitLsn));
   pipeline.start();
   await pipeline.whenStreaming();
-  const before = (await readSlot(source, `slot_${source.name}`))
-    ?.confirmedFlushLsn;
   await insertEach(source, [1, 2]);
   const end = await currentLsn(source);
   await waitFor(() => pipeline.status().inflightBytes > 2 * 512);
   expect(committed).toEqual([]);
-  expect(
-    (await readSlot(source, `slot_${source.name}`))?.confirmedFlushLsn,
-  ).toBe(before);
+  const before = await readSlot(source, `slot_${source.name}`);
   await pipeline.caughtUp(end);
+  expect(before?.confirmedFlushLsn).toBeLessThanOrEqual(present(commits[0]));
   expect(committed).toEqual([[1, 2]]);
   expect(batches).toMatchObject([{ reason: 'delay', transactions: 2 }]);
   expect(pipeline.status().inflightBytes).toBe(0);

@@ -2,6 +2,8 @@ import {
   type Change,
   type ChangeContext,
   definePipeline,
+  type Lsn,
+  parseLsn,
   formatLsn,
   type Insert,
   OnChange,
@@ -13,6 +15,7 @@ import { describe, expect, it } from 'vitest';
 import { bootWithStore } from './support/boot-with-store.js';
 import { haltedFor } from './support/halted.js';
 import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
+import { present } from './support/present.js';
 import {
   sourceAndTarget,
   type SourceAndTarget,
@@ -146,10 +149,11 @@ describe('methods with @OnChange', () => {
     const databases = await sourceAndTarget(suite, TABLES);
     const { source } = databases;
     const { pipeline, calls } = await streaming(databases);
+    const commits: Lsn[] = [];
+    pipeline.on('delivered', ({ commitLsn }) => commits.push(commitLsn));
     await source.query('insert into other values (1)');
-    const end = await currentLsn(source);
-    await pipeline.caughtUp();
-    await confirmedUpTo(source, `slot_${source.name}`, end);
+    const commitLsn = await waitFor(() => commits[0]);
+    await confirmedUpTo(source, `slot_${source.name}`, commitLsn + 1n);
     expect(calls.said).toEqual([]);
   });
 
@@ -170,16 +174,16 @@ describe('methods with @OnChange', () => {
       ordinal === 1 && method === 'audit'
         ? new Promise<void>((resolve) => (release = resolve))
         : Promise.resolve();
-    const start = await currentLsn(databases.source);
     await databases.source.query(
       "insert into orders values (1, 'a'), (2, 'b')",
     );
     await waitFor(() => calls.said.length === 7);
     expect(await stored(databases)).toEqual(before);
-    expect(await confirmed(databases)).toBeLessThanOrEqual(start);
+    const meanwhile = await confirmed(databases);
     release();
     await pipeline.caughtUp();
     const [lsn = ''] = calls.keys[0]?.split(' ') ?? [];
+    expect(meanwhile).toBeLessThanOrEqual(present(parseLsn(lsn)));
     expect(await stored(databases)).toEqual([{ commit_lsn: lsn }]);
   });
 
@@ -307,6 +311,7 @@ describe('an application that is killed in a method with @OnChange', () => {
       source,
       `slot_${source.name}`,
       await currentLsn(source),
+      { timeout: 30_000 },
     );
     const rows = await target.query<{ id: number }>('select id from told');
     expect(rows.map(({ id }) => id)).toEqual([1, 2, 3, 2, 3, 4]);
