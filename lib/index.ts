@@ -16,7 +16,17 @@ export {
   ReplicantSink,
   type ReplicantSinkOptions,
 } from './decorators/replicant-sink.decorator.js';
-export type { SinkKind } from './engine/model/sink-kind.js';
+export { CheckpointIdentityError } from './engine/checkpoint/checkpoint-identity-error.js';
+export type {
+  CheckpointQuery,
+  CheckpointQueryResult,
+} from './engine/checkpoint/checkpoint-query.js';
+export {
+  CheckpointTable,
+  type AppliedTransaction,
+  type CheckpointTableOptions,
+} from './engine/checkpoint/checkpoint-table.js';
+export type { BatchReason } from './engine/model/batch-reason.js';
 export type {
   Change,
   Delete,
@@ -36,6 +46,7 @@ export type {
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
 export { ConnectionFault } from './engine/model/connection-fault.js';
+export type { Delivery } from './engine/model/delivery.js';
 export { Halt, HaltError } from './engine/model/halt.js';
 export type { HaltCode } from './engine/model/halts.js';
 export { formatLsn, parseLsn, type Lsn } from './engine/model/lsn.js';
@@ -54,6 +65,7 @@ export type {
   SessionIdentity,
   SessionIdentityContext,
 } from './engine/model/session-identity.js';
+export type { SinkKind } from './engine/model/sink-kind.js';
 export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
 export { ReplicantConfigError } from './engine/options/config-error.js';
@@ -104,16 +116,6 @@ export type {
   ReplicantModuleOptions,
   ReplicantOptionsFactory,
 } from './replicant.module-definition.js';
-export { CheckpointIdentityError } from './engine/checkpoint/checkpoint-identity-error.js';
-export type {
-  CheckpointQuery,
-  CheckpointQueryResult,
-} from './engine/checkpoint/checkpoint-query.js';
-export {
-  CheckpointTable,
-  type AppliedTransaction,
-  type CheckpointTableOptions,
-} from './engine/checkpoint/checkpoint-table.js';
 export type { ChangeContext } from './sinks/change-handlers.js';
 export type { ChangeOp } from './sinks/change-settings.js';
 export { SinkDefinitionError } from './sinks/sink-definition.error.js';

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Pipeline } from '../lib/engine/pipeline.js';
 import { capture, inserted, type Capture } from './support/capture.js';
 import { terminateBackend, walsenderPid } from './support/logical-slot.js';
 import { useServer } from './support/suite.js';
@@ -212,6 +213,37 @@ it.each(['for all tables', 'for tables in schema public'])(
     expect(inserted(applied, 'id')).toContain(3);
   },
 );
+
+it('a table that the sink asks for by name and no publication carries is named', async () => {
+  const source = await suite.database();
+  await source.query(
+    `create table t(id int primary key); create table other(id int primary key); create schema s; create table s."V x"(id int primary key);
+     create publication p for table t; create publication q for table s."V x"`,
+  );
+  const pipeline = new Pipeline('test', {
+    connection: { ...source.connection },
+    slotName: `slot_${source.name}`,
+    publication: ['p', 'q'],
+    goForwardOnly: true,
+  });
+  pipeline.attach({
+    name: 'Sink',
+    checkpoint: { kind: 'reader', read: async () => null },
+    tables: ['public.t', 's.V x', 'public.other', "public.it'mes"],
+    transaction: async () => {},
+  });
+  onTestFinished(() => pipeline.stop());
+  const warnings: string[] = [];
+  pipeline.on('warning', ({ message }) => warnings.push(message));
+  pipeline.start();
+  await pipeline.whenStreaming();
+  expect(warnings).toEqual(
+    ["public.it'mes", 'public.other'].map(
+      (name) =>
+        `no publication of the pipeline carries ${name}, whose changes the sink asks for, so nothing of it comes; correct the name, or add the table to the publication`,
+    ),
+  );
+});
 
 describe('advice', () => {
   it('is given once for each start, not for each connection', async () => {

@@ -1,6 +1,4 @@
 import { expect, it } from 'vitest';
-import type { PipelineEvents } from '../lib/engine/telemetry/pipeline-events.js';
-import type { Pipeline } from '../lib/engine/pipeline.js';
 import { range } from './support/copy.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
 import {
@@ -9,7 +7,12 @@ import {
   terminateBackend,
   walsenderPid,
 } from './support/logical-slot.js';
-import { insertEach, recorded, recording } from './support/recording.js';
+import {
+  batchesOf,
+  insertEach,
+  recorded,
+  recording,
+} from './support/recording.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { deferred, waitFor } from './support/wait-for.js';
@@ -19,13 +22,6 @@ const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 /** A batch that only its number of transactions closes. */
 function of(maxTransactions: number) {
   return { maxTransactions, maxDelayMs: 600_000 };
-}
-
-/** Keeps the batches that a pipeline tells of. */
-function batchesOf(pipeline: Pipeline): PipelineEvents['batch'][] {
-  const batches: PipelineEvents['batch'][] = [];
-  pipeline.on('batch', (batch) => batches.push(batch));
-  return batches;
 }
 
 it('hands over transactions together, in the order of their commits, and stores the last with one write', async () => {

@@ -1,4 +1,3 @@
-import { Test } from '@nestjs/testing';
 import {
   type Change,
   type ChangeContext,
@@ -8,11 +7,10 @@ import {
   OnChange,
   type Pipeline,
   type PipelineOptions,
-  ReplicantModule,
-  ReplicantRegistry,
   ReplicantSink,
 } from 'nestjs-replicant';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { bootWithStore } from './support/boot-with-store.js';
 import { haltedFor } from './support/halted.js';
 import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
 import {
@@ -99,25 +97,12 @@ async function streaming(
   sink: new (calls: Calls) => Effects = Effects,
 ): Promise<Running> {
   const calls = new Calls();
-  const app = await Test.createTestingModule({
-    imports: [
-      ReplicantModule.forRoot({
-        connection: { ...source.connection },
-        slotName: `slot_${source.name}`,
-        publication: 'p',
-        goForwardOnly: true,
-        startup: 'wait',
-        checkpointStore: { connection: { ...target.connection } },
-        ...options,
-      }),
-    ],
-    providers: [sink, { provide: Calls, useValue: calls }],
-  })
-    .setLogger({ log() {}, warn() {}, error() {} })
-    .compile();
-  await app.init();
-  onTestFinished(() => app.close());
-  return { pipeline: app.get(ReplicantRegistry).get(), calls };
+  const pipeline = await bootWithStore(
+    source,
+    [sink, { provide: Calls, useValue: calls }],
+    { checkpointStore: { connection: { ...target.connection } }, ...options },
+  );
+  return { pipeline, calls };
 }
 
 async function confirmed({ source }: SourceAndTarget): Promise<bigint> {

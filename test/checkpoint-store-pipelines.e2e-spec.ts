@@ -4,7 +4,10 @@ import { inserted } from './support/capture.js';
 import { refuseCommits, sessionsNamed } from './support/checkpoint-stores.js';
 import { haltedFor } from './support/halted.js';
 import { lifeline } from './support/killed-client.js';
-import { libraryCapture } from './support/library-capture.js';
+import {
+  libraryCapture,
+  streamingAfterOne,
+} from './support/library-capture.js';
 import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -51,10 +54,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     const store = await elsewhere.database('store');
     const { pipeline, calls } = libraryCapture(source, store);
     await target.query('create table copy(id int)');
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     const [server] = await source.query<{ id: string }>(
       'select system_identifier::text as id from pg_control_system()',
     );
@@ -149,10 +149,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     });
     const reasons: string[] = [];
     pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     const before = await stored(target);
     proxy.halfOpen('server-to-client');
     await source.query('insert into t values (2)');
@@ -185,10 +182,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
     );
     const reasons: string[] = [];
     pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     await source.query('insert into t values (2)');
     await waitFor(() => calls.length === 2);
     // Another process has got one byte further.
@@ -220,10 +214,7 @@ describe('a pipeline whose checkpoint the library keeps', () => {
         },
       },
     );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     await source.query('insert into t values (2)');
     await waitFor(() => calls.length === 2);
     await target.query('delete from replicant_checkpoints');
@@ -266,10 +257,7 @@ describe('no session is left', () => {
   it('after a stop, while none is lost', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = libraryCapture(source, target);
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await pipeline.caughtUp();
+    await streamingAfterOne(pipeline, source);
     expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
     await pipeline.stop();
     await waitFor(

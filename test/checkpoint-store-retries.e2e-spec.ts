@@ -8,7 +8,10 @@ import {
   sessionsNamed,
 } from './support/checkpoint-stores.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
-import { libraryCapture } from './support/library-capture.js';
+import {
+  libraryCapture,
+  streamingAfterOne,
+} from './support/library-capture.js';
 import {
   sourceAndTarget,
   writeNoise,
@@ -259,12 +262,12 @@ describe('what does not pass by itself halts at once', () => {
     [
       'several columns that are missing or others',
       `alter table replicant_checkpoints drop relations, drop timeline, add timeline bigint not null default 1`,
-      'in public.replicant_checkpoints: relations is missing, not jsonb; timeline is bigint, not integer',
+      'in public.replicant_checkpoints: relations (jsonb) is missing; timeline is bigint, not integer',
     ],
     [
       'a table of another kind',
       'drop table replicant_checkpoints; create table replicant_checkpoints (slot_name text primary key, commit_lsn bigint not null, updated_at timestamptz not null default now())',
-      'in public.replicant_checkpoints: commit_lsn is bigint, not pg_lsn; confirmed_lsn is missing, not pg_lsn; relations is missing, not jsonb; system_identifier is missing, not text; timeline is missing, not integer',
+      'in public.replicant_checkpoints: commit_lsn is bigint, not pg_lsn; confirmed_lsn (pg_lsn) is missing; relations (jsonb) is missing; system_identifier (text) is missing; timeline (integer) is missing',
     ],
     [
       'a missing key',
@@ -403,16 +406,6 @@ it('a sink with a checkpoint of its own, or without any, is refused as the optio
     ),
   ).toThrow(/has a checkpoint of its own, and the option checkpointStore/);
 });
-
-async function streamingAfterOne(
-  pipeline: ReturnType<typeof libraryCapture>['pipeline'],
-  source: TestDatabase,
-): Promise<void> {
-  pipeline.start();
-  await pipeline.whenStreaming();
-  await source.query('insert into t values (1)');
-  await pipeline.caughtUp();
-}
 
 /** Ends the sessions of stores in a database, which would else be used on. */
 async function dropSessions(target: TestDatabase): Promise<void> {

@@ -211,6 +211,7 @@ describe('health over HTTP', () => {
               halt: {
                 code: 'sink_failed',
                 remedy: new Halt('sink_failed', { detail: '' }).remedy,
+                delivery: 'transaction',
               },
             },
           },

@@ -1,7 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Pipeline } from '../lib/engine/pipeline.js';
 import type { PipelineOptions } from '../lib/engine/options/pipeline-options.js';
-import type { PipelineEvents } from '../lib/engine/telemetry/pipeline-events.js';
 import { range } from './support/copy.js';
 import { haltedFor } from './support/halted.js';
 import {
@@ -10,7 +8,12 @@ import {
   terminateBackend,
   walsenderPid,
 } from './support/logical-slot.js';
-import { insertEach, recorded, recording } from './support/recording.js';
+import {
+  batchesOf,
+  insertEach,
+  recorded,
+  recording,
+} from './support/recording.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
@@ -32,12 +35,6 @@ function stored(
       batch: { maxTransactions, maxDelayMs },
     },
   };
-}
-
-function batchesOf(pipeline: Pipeline): PipelineEvents['batch'][] {
-  const batches: PipelineEvents['batch'][] = [];
-  pipeline.on('batch', (batch) => batches.push(batch));
-  return batches;
 }
 
 /** Lets every write of a checkpoint fail from now on; those that are there stay. */

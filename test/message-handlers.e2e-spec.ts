@@ -3,9 +3,11 @@ import type { LoggerService } from '@nestjs/common';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
+  OnChange,
   OnMessage,
   ReplicantModule,
   ReplicantRegistry,
+  ReplicantSink,
   SinkDefinitionError,
   type Message,
   type MessageContext,
@@ -49,7 +51,7 @@ class Relay extends IdleSink {
 
   @OnMessage()
   async every({ prefix, content }: Message): Promise<void> {
-    this.calls.push(`every ${prefix} ${content}`);
+    this.calls.push(`every ${prefix} ${content.toString()}`);
   }
 
   @OnMessage({ prefix: 'audit' })
@@ -67,7 +69,7 @@ interface Booted {
 
 async function boot(
   { source }: SourceAndTarget,
-  sink: IdleSink,
+  sink: object,
   options: Partial<PipelineOptions> = { messages: true },
 ): Promise<Booted> {
   const lines: unknown[] = [];
@@ -85,10 +87,7 @@ async function boot(
         ...options,
       }),
     ],
-    providers: [
-      { provide: IdleSink, useValue: sink },
-      ReplicantHealthIndicator,
-    ],
+    providers: [{ provide: 'sink', useValue: sink }, ReplicantHealthIndicator],
   })
     .setLogger(logger)
     .compile();
@@ -113,6 +112,61 @@ describe('the methods with @OnMessage()', () => {
       'every audit 3',
       'audit',
     ]);
+  });
+
+  it('take messages inside transactions too, in their place, on a sink that takes changes by table', async () => {
+    @ReplicantSink()
+    class Relaying {
+      readonly calls: string[] = [];
+
+      @OnChange('public.t', { on: ['insert'] })
+      async row({ ordinal }: { ordinal: number }): Promise<void> {
+        if (this.calls.length < 10) this.calls.push(`row ${ordinal}`);
+      }
+
+      @OnMessage({ prefix: 'outbox' })
+      async outbox(message: Message, { lsn }: MessageContext): Promise<void> {
+        const { transactional, ordinal, content } = message;
+        this.calls.push(
+          `${content.toString()} ${transactional} ${ordinal} ${lsn === message.lsn}`,
+        );
+      }
+    }
+    const databases = await sourceAndTarget(suite);
+    const { source, target } = databases;
+    const sink = new Relaying();
+    const { pipeline } = await boot(databases, sink, {
+      messages: true,
+      checkpointStore: { connection: { ...target.connection } },
+      maxInflightBytes: 64 * 1024,
+    });
+    const message = (content: string): string =>
+      `select pg_logical_emit_message(true, 'outbox', '${content}')`;
+    await source.query(message('alone'));
+    await source.query(
+      `begin; ${message('first')}; insert into t values (1); ${message('second')};
+       select pg_logical_emit_message(true, 'other', 'x'); ${message('last')}; commit`,
+    );
+    await pipeline.caughtUp();
+    expect(sink.calls).toEqual([
+      'alone true 0 true',
+      'first true 0 true',
+      'row 1',
+      'second true 2 true',
+      'last true 4 true',
+    ]);
+    sink.calls.length = 0;
+    await source.query(
+      `begin; insert into t values (2); ${message('before')};
+       insert into t select g, repeat('x', 100) from generate_series(3, 3000) g; ${message('behind')}; commit`,
+    );
+    await pipeline.caughtUp();
+    expect(sink.calls.slice(0, 3)).toEqual([
+      'row 0',
+      'before true 1 true',
+      'row 2',
+    ]);
+    expect(sink.calls.at(-1)).toBe('behind true 3000 true');
   });
 
   it('have to return a promise, each of them', async () => {
@@ -151,15 +205,15 @@ it('prefix and content of messages show nowhere (hostile bytes too)', async () =
     Buffer.from(SECRET),
     Buffer.from([0, 0xf0, 0x90]),
   ]);
-  const listed = [...Buffer.from(SECRET)].join(', ');
-  const hex = Buffer.from(SECRET).toString('hex');
+  const bytes = [...Buffer.from(SECRET)];
+  const hex = bytes.map((byte) => byte.toString(16));
   class Leaky extends Relay {
     override async every({ prefix, content }: Message): Promise<void> {
       if (this.calls.length === 0) {
         this.calls.push('taken');
         return;
       }
-      throw Object.assign(new Error(`${prefix} ${content}`), {
+      throw Object.assign(new Error(`${prefix} ${content.toString()}`), {
         prefix,
         content,
         code: prefix,
@@ -195,6 +249,13 @@ it('prefix and content of messages show nowhere (hostile bytes too)', async () =
     failure instanceof Error ? String(failure.stack) : '',
   ];
   expect(events.length).toBeGreaterThanOrEqual(3);
-  for (const hidden of [SECRET, listed, hex])
+  for (const hidden of [
+    SECRET,
+    bytes.join(', '),
+    bytes.join(','),
+    hex.join(' '),
+    hex.join(''),
+    Buffer.from(SECRET).toString('base64'),
+  ])
     expect(texts.join('\n')).not.toContain(hidden);
 });

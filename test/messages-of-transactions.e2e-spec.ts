@@ -49,7 +49,7 @@ function inOrder(transaction: Transaction): string[] {
       ordinal: ordinal ?? -1,
       what: content.toString(),
     })),
-  ].sort((one, other) => one.ordinal - other.ordinal);
+  ].toSorted((one, other) => one.ordinal - other.ordinal);
   expect(all.map(({ ordinal }) => ordinal)).toEqual(range(0, all.length - 1));
   return all.map(({ what }) => what);
 }
@@ -229,7 +229,7 @@ describe('messages of a transaction that is handed over while it arrives', () =>
       { content: Buffer.from('after'), ordinal: 2 + 2 * ROWS },
     ]);
     const all = [...ordinals, ...messages.map(({ ordinal }) => ordinal)];
-    expect(all.sort((one, other) => Number(one) - Number(other))).toEqual(
+    expect(all.toSorted((one, other) => Number(one) - Number(other))).toEqual(
       range(0, 2 + 2 * ROWS),
     );
   });
@@ -295,7 +295,7 @@ describe('messages that are larger than what may be held', () => {
     ['while it is read', 600],
   ])(
     'halt the pipeline at their transaction, %s, until they may be',
-    async (_, rows) => {
+    async (_place, rows) => {
       const maxInflightBytes = MEBIBYTE;
       const { source, target, pipeline, applied, calls } = await streaming({
         maxInflightBytes,

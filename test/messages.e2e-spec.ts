@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { capture, inserted } from './support/capture.js';
+import { parseLsn } from '../lib/engine/model/lsn.js';
+import { capture, inserted, type CaptureOptions } from './support/capture.js';
 import { range } from './support/copy.js';
 import { haltedFor } from './support/halted.js';
 import { confirmedUpTo, readSlot } from './support/logical-slot.js';
@@ -150,66 +151,38 @@ describe('a message outside transactions', () => {
   });
 });
 
-it('a message comes behind the open batch, which it closes; one that nobody takes leaves it open', async () => {
-  const order: unknown[] = [];
-  const batches: unknown[] = [];
-  const databases = await sourceAndTarget(suite);
-  const { source, target } = databases;
-  const { pipeline, checkpoints } = capture(source, {
-    target,
-    messages: true,
-    batchDelivery: { maxTransactions: 3, maxDelayMs: 600_000 },
-    sink: {
-      async batch(transactions) {
-        order.push(inserted(transactions, 'id'));
-        for (const transaction of transactions) {
-          await checkpoints.advance(
-            (sql, values) => target.query(sql, [...values]),
-            transaction,
-          );
-        }
-      },
-      message: {
-        takes: (prefix) => prefix === 'mine',
-        handle: async ({ content }) => void order.push(content.toString()),
-      },
-    },
-  });
-  pipeline.on('batch', ({ reason }) => batches.push(reason));
-  pipeline.start();
-  await pipeline.whenStreaming();
-  for (const id of [1, 2])
-    await source.query('insert into t values ($1)', [id]);
-  await pipeline.caughtUp(await emit(source, 'mine', 'a'));
-  await source.query('insert into t values (3)');
-  await emit(source, 'other', 'b');
-  await source.query('insert into t values (4)');
-  await emit(source, 'other', 'c');
-  await source.query('insert into t values (5)');
-  await pipeline.caughtUp();
-  expect(order).toEqual([[1, 2], 'a', [3, 4, 5]]);
-  expect(batches).toEqual(['message', 'count']);
-});
-
 describe('the position of a message', () => {
-  it('is not confirmed while the sink holds it, whatever is written meanwhile, and passes afterwards', async () => {
-    const gate = deferred();
-    const { source, pipeline, message } = await streaming({
-      work: () => gate.promise,
-    });
-    const lsn = await emit(source, 'p');
-    await waitFor(() => message.calls.length === 1);
-    const began = performance.now();
-    while (performance.now() - began < 1_500) {
-      await writeNoise(source, 200);
-      expect(await confirmed(source)).toBeLessThan(lsn);
-    }
-    expect(pipeline.status().durableLsn).not.toBeNull();
-    const end = await writeNoise(source, 10);
-    gate.resolve();
-    await confirmedUpTo(source, `slot_${source.name}`, end);
-    expect(message.calls).toHaveLength(1);
-  });
+  it.each<[string, Partial<CaptureOptions>]>([
+    ['in a table', {}],
+    ['of its own', { checkpoint: { kind: 'reader', read: async () => null } }],
+  ])(
+    'is not confirmed while the sink holds it, whatever is written meanwhile, and passes afterwards (checkpoint %s)',
+    async (_, checkpoint) => {
+      const gate = deferred();
+      const { source, pipeline, message } = await streaming({
+        ...checkpoint,
+        work: () => gate.promise,
+      });
+      const lsn = await emit(source, 'p');
+      await waitFor(() => message.calls.length === 1);
+      const began = performance.now();
+      let received = 0n;
+      while (performance.now() - began < 1_500) {
+        const end = await writeNoise(source, 200);
+        expect(await confirmed(source)).toBeLessThan(lsn);
+        const { receivedLsn, durableLsn } = pipeline.status();
+        received = present(parseLsn(present(receivedLsn)));
+        expect(parseLsn(present(durableLsn))).toBeLessThan(lsn);
+        expect(end).toBeGreaterThan(lsn);
+      }
+      // The server has said meanwhile that it is further.
+      expect(received).toBeGreaterThan(lsn);
+      const end = await writeNoise(source, 10);
+      gate.resolve();
+      await confirmedUpTo(source, `slot_${source.name}`, end);
+      expect(message.calls).toHaveLength(1);
+    },
+  );
 
   it('never enters the checkpoint as a commit, and is not sent again after a stop', async () => {
     const { source, target, pipeline, applied, message } = await streaming();
@@ -295,7 +268,7 @@ describe('the position of a message', () => {
     await haltedFor(pipeline, 'sink_failed');
   });
 
-  it('does not move the slot of a log, which has the message again after a restart, as a transactional one does', async () => {
+  it('does not move the slot of a log, which has the message again after a restart; one of a transaction does', async () => {
     const { source, pipeline, applied, message } = await streaming({
       sink: { kind: 'appendLog', slotOrigin: async () => {} },
     });

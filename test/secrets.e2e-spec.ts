@@ -6,9 +6,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionFault } from '../lib/engine/model/connection-fault.js';
 import { HaltError } from '../lib/engine/model/halt.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
+import type { PipelineEvents } from '../lib/engine/telemetry/pipeline-events.js';
 import { capture } from './support/capture.js';
 import { haltedFor } from './support/halted.js';
 import { libraryCapture } from './support/library-capture.js';
+import { emit, emitInTransaction, taking } from './support/messages.js';
 import { present } from './support/present.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -62,18 +64,26 @@ function bigintAsText(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
+const EVENTS: readonly (keyof PipelineEvents)[] = [
+  'state',
+  'halt',
+  'reconnect',
+  'delivered',
+  'batch',
+  'message',
+  'retry',
+  'skipped',
+  'schemaChange',
+  'warning',
+];
+
 /** Collects all that a pipeline tells. */
 function everythingSaid(pipeline: Pipeline): unknown[] {
   const said: unknown[] = [];
   const keep = (event: unknown): void => {
     said.push(event, pipeline.status(), pipeline.reason);
   };
-  pipeline.on('state', keep);
-  pipeline.on('halt', keep);
-  pipeline.on('reconnect', keep);
-  pipeline.on('delivered', keep);
-  pipeline.on('retry', keep);
-  pipeline.on('warning', keep);
+  for (const event of EVENTS) pipeline.on(event, keep);
   const warned = (warning: Error): void => {
     said.push(warning);
   };
@@ -199,6 +209,61 @@ describe('no surface prints a secret', () => {
     expectNoSecret([error]);
   });
 
+  it('of a batch that the sink refuses as a whole and one by one, until it is passed over', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const { pipeline } = capture(source, {
+      target,
+      batchDelivery: { maxTransactions: 2, maxDelayMs: 500 },
+      messages: true,
+      sinkRetry: { maxRetries: 1, backoffMs: 1 },
+      sink: {
+        message: { takes: () => true, handle: async () => {} },
+        async batch() {
+          throw new CarelessError();
+        },
+      },
+    });
+    const said = everythingSaid(pipeline);
+    const told: string[] = [];
+    for (const event of EVENTS) pipeline.on(event, () => told.push(event));
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1, $1)', [SECRET]);
+    await emitInTransaction(source, SECRET, SECRET);
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    const { lsn } = halt;
+    if (lsn === null) throw new Error('The halt names no transaction.');
+    const refused = await errorOf(pipeline.skipTransaction(lsn + 1n));
+    const skipping = pipeline.skipTransaction(lsn);
+    const error = await errorOf(skipping.then(() => pipeline.caughtUp()));
+    await waitFor(() => told.includes('skipped'));
+    expect(told).toContain('retry');
+    expectNoSecret([halt, refused, error, pipeline, ...said]);
+  });
+
+  it('of a message that the sink takes, or refuses again and again', async () => {
+    let broken = false;
+    const { source, pipeline } = taking(await sourceAndTarget(suite), {
+      sinkRetry: { maxRetries: 1, backoffMs: 1 },
+      async work() {
+        if (broken) throw new CarelessError();
+      },
+    });
+    const said = everythingSaid(pipeline);
+    const told: string[] = [];
+    for (const event of EVENTS) pipeline.on(event, () => told.push(event));
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await pipeline.caughtUp(await emit(source, SECRET, SECRET));
+    expect(told).toContain('message');
+    broken = true;
+    await emit(source, SECRET, SECRET);
+    const halt = await haltedFor(pipeline, 'sink_failed');
+    expect(halt.toJSON()).toMatchObject({ delivery: 'message' });
+    expect(told).toContain('retry');
+    expectNoSecret([halt, new HaltError(halt), pipeline, ...said]);
+  });
+
   it('of parsers that throw', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const { pipeline } = capture(source, {
@@ -258,13 +323,7 @@ describe('no surface prints a secret', () => {
     const said = everythingSaid(pipeline);
     pipeline.start();
     const halt = await haltedFor(pipeline, 'checkpoint_store/unavailable');
-    expectNoSecret([
-      halt,
-      new HaltError(halt),
-      pipeline.options,
-      inspect(pipeline, { depth: 20, showHidden: true }),
-      ...said,
-    ]);
+    expectNoSecret([halt, new HaltError(halt), pipeline, ...said]);
   });
 
   it('of a row whose checkpoint the library cannot write', async () => {
@@ -339,6 +398,17 @@ describe('no surface prints a secret', () => {
       { publication: [`\0${SECRET}`] },
       { [`${SECRET} `]: 1 },
       { connection: `postgres://user:${SECRET}@host:port/${SECRET}` },
+      {
+        checkpointStore: {
+          connection: `postgres://user:${SECRET}@host:port/${SECRET}`,
+        },
+      },
+      {
+        checkpointStore: {
+          connection: { ...target.connection },
+          table: `\0${SECRET}`,
+        },
+      },
     ]) {
       const build = async (): Promise<unknown> =>
         capture(source, { target, ...options });

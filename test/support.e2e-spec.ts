@@ -1,8 +1,14 @@
 import { existsSync } from 'node:fs';
 import { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { compareTables, countApplied } from './support/compare-tables.js';
+import {
+  compareTables,
+  countApplied,
+  NO_DIFFERENCE,
+} from './support/compare-tables.js';
 import { copy, copyResult } from './support/copy.js';
+import { changesIn, streaming } from './support/delivered.js';
+import { applyByKey } from './support/keyed-mirror.js';
 import { confirmedUpTo, currentLsn, readSlot } from './support/logical-slot.js';
 import { PostgresServer } from './support/postgres-server.js';
 import { useServer } from './support/suite.js';
@@ -155,6 +161,41 @@ describe('the counts of the tests', () => {
       skipped: 1,
     });
   });
+});
+
+describe('a mirror by key', () => {
+  const suite = useServer();
+
+  it('is as it was after changes that come again', async () => {
+    const schema = `
+    create table t(id int primary key, v text, big text);
+    alter table t alter big set storage external`;
+    const { applied, run, source, target } = await streaming(suite, schema, {
+      types: 'text',
+    });
+    await target.query(schema);
+    const client = await target.connect();
+    const apply = async (): Promise<void> => {
+      for (const change of changesIn(applied)) await applyByKey(client, change);
+    };
+    await run(
+      `insert into t select g, 'v', repeat('x', 9000) from generate_series(1, 5) g`,
+    );
+    await apply();
+    applied.length = 0;
+    await run(
+      `update t set id = 11 where id = 1; insert into t values (1, 'new')`,
+    );
+    await run('update t set id = 21, v = null where id = 11');
+    await run(
+      `update t set v = 'moved' where id = 2; update t set id = 12 where id = 2`,
+    );
+    await run('delete from t where id in (3, 12)');
+    for (let times = 0; times < 3; times += 1) {
+      await apply();
+      expect(await compareTables(source, target)).toEqual(NO_DIFFERENCE);
+    }
+  }, 60_000);
 });
 
 describe('the proxy of the tests', () => {

@@ -19,7 +19,7 @@ const ALLOWED = {
   source: ['server'],
   decode: ['values'],
   assemble: [],
-  checkpoint: ['server'],
+  checkpoint: ['options', 'server'],
   deliver: ['server', 'checkpoint'],
   snapshot: ['deliver', 'server', 'values'],
 };

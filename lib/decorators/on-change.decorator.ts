@@ -42,8 +42,8 @@ type WithoutValues<C> = C extends unknown
  *
  * Without `on` it takes all four operations, TRUNCATE too. The decorator may be repeated for further tables, and several methods may take
  * the same one. Each change is given, in the order of the transaction, to the methods that take it, in the order of the class; each
- * promise is awaited before the next call. What no method takes is passed over. So nothing is ever heard of a table that
- * no publication carries, or whose name is misspelt.
+ * promise is awaited before the next call. What no method takes is passed over. A table that no publication carries, or whose name is
+ * misspelt, is told by a warning at the start. Messages inside the transaction go to methods with {@link OnMessage}, between the changes.
  *
  * The transaction is durable when the last promise has resolved. When one rejects the pipeline halts and confirms nothing. Then, with
  * `sinkRetry`, and after a crash the **whole** transaction comes again, with the changes that were handled already:

@@ -1,9 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink } from './deliver/sink.js';
-import { SinkRetries } from './deliver/sink-retries.js';
 import { HaltError, type Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
-import { within } from './model/within.js';
 import type { PipelineOptions } from './options/pipeline-options.js';
 import {
   resolveConnection,
@@ -12,8 +10,9 @@ import {
 } from './options/resolve-options.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
-import { PipelineLoop, type LoopEnd } from './pipeline/loop.js';
+import { PipelineLifecycle } from './pipeline/lifecycle.js';
 import { PipelineRecord } from './pipeline/record.js';
+import { PipelineRun } from './pipeline/run.js';
 import { PipelineSchema } from './pipeline/schema.js';
 import { sinkMaker, type SinkMaker } from './pipeline/sink-maker.js';
 import { skipRefusal } from './pipeline/skip-refusal.js';
@@ -24,7 +23,6 @@ import { PipelineStateError } from './pipeline/state-error.js';
 import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
-import { Advice } from './server/advice.js';
 import { withSqlSession } from './server/session.js';
 import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
@@ -49,21 +47,10 @@ export class Pipeline {
   readonly #work = new SinkWork();
   readonly #slotWatch: SlotWatch;
   readonly #handlers = new HandlerScope();
+  readonly #lifecycle: PipelineLifecycle;
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: SinkMaker | null = null;
-  #loop: PipelineLoop | null = null;
-  /** What this start was told to pass over. */
-  #skipping: Skipping | null = null;
-  #stopping: Promise<void> | null = null;
-  /** Was started after it was asked to stop and before it had stopped. */
-  #startAgain = false;
-  /** See {@link PipelineLoop.unsettled}: that of an earlier start. */
-  #unsettled: Promise<Halt | null> = Promise.resolve(null);
-  /** Each ends what a start has open beside its connection: the last start, and those whose deliveries outlived them. None rejects. */
-  readonly #releases = new Set<() => Promise<void>>();
-  /** The wait for a delivery that outlived a halt; one for all that stop the halted pipeline. */
-  #outlived: Promise<unknown> | null = null;
   /** Was started and not asked to stop, so that its slot matters. */
   #wanted = false;
 
@@ -80,7 +67,7 @@ export class Pipeline {
     );
     const { checkpointStore } = this.options;
     this.#library =
-      options.checkpointStore === undefined || checkpointStore === null
+      !options.checkpointStore || checkpointStore === null
         ? null
         : new LibraryCheckpoint(
             options.checkpointStore.connection,
@@ -88,13 +75,21 @@ export class Pipeline {
             (event, payload) => this.#record.events.emit(event, payload),
             this.#work,
           );
-    const { slotName, health } = this.options;
+    const { slotName, health, drainTimeout } = this.options;
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
         withSqlSession(this.#source.target(signal), (session) =>
           readSlotSample(session, slotName),
         ),
+    });
+    this.#lifecycle = new PipelineLifecycle({
+      pipeline: name,
+      drainTimeout,
+      root: this.#root,
+      record: this.#record,
+      waiters: this.#waiters,
+      make: (skipping, unsettled) => this.#make(skipping, unsettled),
     });
   }
 
@@ -133,13 +128,8 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when no sink is attached
    */
   start(): void {
-    const sink = this.#attached();
-    if (this.#stopping !== null) {
-      this.#startAgain = true;
-      return;
-    }
-    if (this.#loop !== null) return;
-    this.#begin(sink, null);
+    this.#attached();
+    this.#lifecycle.start();
   }
 
   /**
@@ -155,7 +145,7 @@ export class Pipeline {
    */
   async skipTransaction(lsn: Lsn): Promise<void> {
     const { state, halt, name } = this;
-    const stopping = this.#stopping !== null;
+    const { stopping } = this.#lifecycle;
     const refusal = skipRefusal({ state, stopping, halt }, lsn);
     if (refusal !== null)
       throw new PipelineStateError(`Pipeline "${name}" ${refusal}`);
@@ -166,68 +156,10 @@ export class Pipeline {
           (session) => readConfirmedFlush(session, this.options.slotName),
           signal,
         ),
-      skipped: () => this.#record.events.emit('skipped', { commitLsn: lsn }),
+      skipped: () => this.#record.events.emit('skipped', { of, lsn }),
     });
-    this.#begin(this.#attached(), skipping);
+    this.#lifecycle.begin(skipping);
     await skipping.done;
-  }
-
-  #begin(makeSink: SinkMaker, skipping: Skipping | null): void {
-    this.#startAgain = false;
-    this.#skipping = skipping;
-    this.#wanted = true;
-    this.#slotWatch.forget();
-    const abort = new AbortController();
-    const sink = makeSink(abort.signal);
-    const { checkpoint } = sink;
-    const release = async (): Promise<void> => {
-      this.#releases.delete(release);
-      abort.abort();
-      if (checkpoint.kind === 'store') await checkpoint.keeper.close();
-    };
-    this.#releases.add(release);
-    const record = this.#record;
-    const loop = new PipelineLoop(
-      {
-        pipeline: this.name,
-        options: this.options,
-        sink,
-        target: this.#source.target(abort.signal),
-        advice: new Advice(this.options.publications, (message) =>
-          record.warning(message),
-        ),
-        schema: this.#schema,
-        skipping,
-        work: this.#work,
-        retries: new SinkRetries(this.options.sinkRetry),
-        insideDelivery: (work) => this.#handlers.run(work),
-        delivered: ({ commitLsn }, changes, ms) =>
-          record.delivered(commitLsn, changes, ms),
-        tell: (event, payload) => record.events.emit(event, payload),
-        schemaChange: (change, commitLsn) =>
-          record.schemaChange(change, commitLsn),
-        moved: () => this.#moved(),
-        warning: (message) => record.warning(message),
-        waiting: (wait) => record.slotWaits(wait),
-      },
-      {
-        streaming: () => this.#streaming(),
-        interrupted: (reason) => record.interrupted(reason),
-        reconnecting: (reason, attempt, delayMs) =>
-          record.reconnecting(reason, attempt, delayMs),
-        standby: (reason, delayMs) => record.standby(reason, delayMs),
-      },
-      abort,
-      this.#unsettled,
-    );
-    this.#loop = loop;
-    this.#outlived = null;
-    record.connecting();
-    void this.#root
-      .runInAsyncScope(() => loop.run())
-      .then((end) => {
-        if (end !== 'stopped') this.#ended(loop, end);
-      });
   }
 
   /**
@@ -235,23 +167,11 @@ export class Pipeline {
    * connection is closed. Never rejects. Called inside a handler it does not wait for that handler.
    */
   async stop(): Promise<void> {
-    this.#startAgain = false;
     this.#wanted = false;
     this.#slotWatch.cancel();
-    this.#skipping?.stopped(this.#wasStopped());
-    const loop = this.#loop;
-    if (loop !== null) {
-      // The last store of positions must not join a transaction of the caller's context.
-      this.#stopping ??= this.#root.runInAsyncScope(() => this.#stop(loop));
-    } else if (this.halt !== null) {
-      this.#outlived ??= within(
-        this.#unsettled,
-        this.options.drainTimeout,
-      ).then(() => this.#release());
-    }
+    const stopped = this.#lifecycle.stop();
     if (this.#handlers.inside) return;
-    await this.#stopping;
-    await this.#outlived;
+    await stopped;
   }
 
   /**
@@ -278,7 +198,10 @@ export class Pipeline {
   async caughtUp(lsn?: Lsn): Promise<void> {
     this.#refuseUnlessRunning();
     const wanted = lsn ?? (await this.#source.ask(readWalEnd));
-    if ((this.#loop?.connection?.positions.durable ?? 0n) >= wanted) return;
+    if (
+      (this.#lifecycle.running?.connection?.positions.durable ?? 0n) >= wanted
+    )
+      return;
     this.#refuseUnlessRunning();
     await this.#waiters.reaching(wanted);
   }
@@ -291,7 +214,7 @@ export class Pipeline {
    * another process uses it
    */
   async dropSlot(): Promise<void> {
-    if (this.#loop !== null)
+    if (this.#lifecycle.running !== null)
       throw new PipelineStateError(
         `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
       );
@@ -320,7 +243,7 @@ export class Pipeline {
       this.name,
       this.options.slotName,
       this.#record,
-      this.#loop?.connection ?? null,
+      this.#lifecycle.running?.connection ?? null,
       this.#work,
       this.#slotWatch.status,
     );
@@ -353,57 +276,37 @@ export class Pipeline {
     return this.#sink;
   }
 
-  #wasStopped(): PipelineStateError {
-    return new PipelineStateError(`Pipeline "${this.name}" was stopped.`);
-  }
-
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
     if (this.halt !== null) throw new HaltError(this.halt);
-    if (this.#loop === null && this.state !== alsoAllowed) {
+    if (this.#lifecycle.running === null && this.state !== alsoAllowed) {
       throw new PipelineStateError(
         `Pipeline "${this.name}" does not run (${this.state}).`,
       );
     }
   }
 
-  async #stop(loop: PipelineLoop): Promise<void> {
-    this.#record.draining();
-    const end = await loop.stop(this.options.drainTimeout);
-    await this.#release();
-    if (end === 'stopped' && loop.connection?.deliveryError) {
-      this.#record.warning(
-        'the delivery that ran while stopping failed; what it did not apply comes again at the next start',
-      );
-    }
-    this.#ended(loop, end);
-    this.#stopping = null;
-    if (this.#startAgain && end === 'stopped') this.start();
-  }
-
-  async #release(open = [...this.#releases]): Promise<void> {
-    await Promise.all(open.map((release) => release()));
-  }
-
-  #ended(loop: PipelineLoop, end: LoopEnd): void {
-    if (this.#loop !== loop) return;
-    this.#loop = null;
-    const open = [...this.#releases];
-    this.#unsettled = loop.unsettled.then(async (halt) => {
-      await this.#release(open);
-      return halt;
-    });
-    if (end === 'stopped') {
-      this.#record.stopped();
-      // Who started it again meanwhile waits for the new stream.
-      if (this.#startAgain) return;
-      this.#waiters.reject(this.#wasStopped());
-    } else {
-      const error = new HaltError(end);
-      // Before anybody is told: who hears it may start the pipeline again, and wait for that.
-      this.#waiters.reject(error);
-      this.#skipping?.halted(error);
-      this.#record.halted(end);
-    }
+  #make(
+    skipping: Skipping | null,
+    unsettled: Promise<Halt | null>,
+  ): PipelineRun {
+    this.#wanted = true;
+    this.#slotWatch.forget();
+    return new PipelineRun(
+      {
+        pipeline: this.name,
+        options: this.options,
+        source: this.#source,
+        makeSink: this.#attached(),
+        skipping,
+        record: this.#record,
+        schema: this.#schema,
+        work: this.#work,
+        handlers: this.#handlers,
+        streaming: () => this.#streaming(),
+        moved: () => this.#moved(),
+      },
+      unsettled,
+    );
   }
 
   #streaming(): void {
@@ -414,10 +317,11 @@ export class Pipeline {
   }
 
   #moved(): void {
-    const positions = this.#loop?.connection?.positions;
+    const run = this.#lifecycle.running;
+    const positions = run?.connection?.positions;
     if (positions === undefined) return;
     this.#work.durable(positions.durable);
     this.#waiters.noteDurable(positions.durable);
-    this.#skipping?.moved(positions.flush);
+    run?.skipping?.moved(positions.flush);
   }
 }

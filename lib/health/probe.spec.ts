@@ -79,7 +79,14 @@ function pipelineOf(one: Case): ProbedPipeline {
 
 function haltOf(code: HaltCode | undefined): PipelineStatus['halt'] {
   if (code === undefined) return null;
-  return { code, remedy: '', detail: '', lsn: null, at: STARTED };
+  return {
+    code,
+    remedy: '',
+    detail: '',
+    lsn: null,
+    delivery: null,
+    at: STARTED,
+  };
 }
 
 function conditions(one: Case): readonly Condition[] {

@@ -61,9 +61,9 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       );
     },
   );
-  pipeline.on('skipped', ({ commitLsn }) => {
+  pipeline.on('skipped', ({ of, lsn }) => {
     logger.warn(
-      `${title} has passed over ${formatLsn(commitLsn)} as skipTransaction() was told: the sink never gets it`,
+      `${title} has passed over the ${of} at ${formatLsn(lsn)} as skipTransaction() was told: the sink never gets it`,
     );
   });
   pipeline.on('schemaChange', ({ change, commitLsn }) => {

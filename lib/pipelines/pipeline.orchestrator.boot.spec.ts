@@ -556,11 +556,11 @@ describe('the log', () => {
   });
 
   it('has one line for what was passed over, and none for batches and messages', () => {
-    stub.emit('skipped', { commitLsn: 0x16_b374_d848n });
+    stub.emit('skipped', { of: 'transaction', lsn: 0x16_b374_d848n });
     stub.emit('batch', { transactions: 3, commitLsn: 1n });
     stub.emit('message', { lsn: 1n, bytes: 1 });
     expect(logger.lines).toEqual([
-      'warn Pipeline "default" has passed over 16/B374D848 as skipTransaction() was told: the sink never gets it',
+      'warn Pipeline "default" has passed over the transaction at 16/B374D848 as skipTransaction() was told: the sink never gets it',
     ]);
   });
 

@@ -3,6 +3,7 @@ import { unreachable } from '../../test/support/stub-pipeline.js';
 import { OnChange } from '../decorators/on-change.decorator.js';
 import { Pipeline } from '../engine/pipeline.js';
 import { createSink } from './sink.factory.js';
+import { markMember } from './sink.metadata.js';
 
 describe('@OnChange refuses', () => {
   const pipeline = new Pipeline('default', {
@@ -57,6 +58,17 @@ describe('@OnChange refuses', () => {
       );
     },
   );
+
+  it('a setting that it does not know, which would take all operations', () => {
+    const settings = { relation: 'public.t', op: ['insert'] };
+    expect(
+      refusal((prototype, property) =>
+        markMember('change', prototype, { property, settings }),
+      ),
+    ).toBe(
+      `SinkDefinitionError: Sink.told has @OnChange('public.t') with the setting "op", which is not known; "on" is the only one.`,
+    );
+  });
 
   it('an operation that is named twice', () => {
     const twice = (op: string): string =>

@@ -33,7 +33,13 @@ export function changeSettings(
       `${place} has @OnChange() without a table as sinks see it: schema.table, without quotes, such as 'public.orders'.`,
     );
   }
-  const { relation, on = CHANGE_OPS } = settings;
+  const { relation, on = CHANGE_OPS, ...others } = settings;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new SinkDefinitionError(
+      `${place} has @OnChange('${relation}') with the setting "${unknown}", which is not known; "on" is the only one.`,
+    );
+  }
   if (!Array.isArray(on) || on.length === 0 || !on.every(isOp)) {
     throw new SinkDefinitionError(
       `${place} has @OnChange('${relation}') whose "on" is no list of ${CHANGE_OPS.join(', ')}; name at least one of them, or leave "on" out to take all.`,

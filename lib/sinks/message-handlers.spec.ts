@@ -4,6 +4,7 @@ import type { MessageHandler } from '../engine/deliver/sink.js';
 import { NoPromiseError } from '../engine/model/answer.js';
 import type { Message, MessageContext } from '../engine/model/message.js';
 import { createMessageHandler } from './message-handlers.js';
+import { markMember } from './sink.metadata.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
 
 function create(
@@ -127,27 +128,53 @@ describe('the handler of messages', () => {
     );
   });
 
-  it('is refused twice on one method, which would be handed a message twice', () => {
-    class Both {
+  it('calls a method that takes several prefixes once for each message', async () => {
+    const calls: string[] = [];
+    class Some {
       @OnMessage({ prefix: 'a' })
-      @OnMessage()
-      async both(): Promise<void> {}
+      @OnMessage({ prefix: 'b' })
+      async some({ prefix }: Message): Promise<void> {
+        calls.push(prefix);
+      }
     }
-    expect(() => create(new Both())).toThrow(
-      'Both.both has @OnMessage() twice; write a method for each prefix.',
-    );
+    const handler = create(new Some());
+    expect(handler?.takes('c')).toBe(false);
+    await handler?.handle(message('a'), context);
+    await handler?.handle(message('b'), context);
+    expect(calls).toEqual(['a', 'b']);
   });
 
-  it('is refused with a prefix that is no text', () => {
-    class Wrong {
-      // @ts-expect-error a prefix is text
-      @OnMessage({ prefix: 1 })
-      async take(): Promise<void> {}
-    }
-    expect(() => create(new Wrong())).toThrow(
-      'Wrong.take has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.',
-    );
-  });
+  it.each([
+    ['a prefix', [{ prefix: 'a' }, { prefix: 'b' }, { prefix: 'a' }]],
+    ['a prefix beside all', [{ prefix: 'a' }, {}]],
+    ['all beside a prefix', [{}, { prefix: '' }]],
+    ['all', [{}, {}]],
+  ])(
+    'is refused on a method that would be called twice: %s',
+    (_, decorations) => {
+      class Twice {
+        async both(_message: Message): Promise<void> {}
+      }
+      for (const options of decorations)
+        OnMessage(options)(Twice.prototype, 'both', {});
+      expect(() => create(new Twice())).toThrow(
+        'Twice.both has @OnMessage() more than once for the same messages, and would be called twice; give it each prefix once, or none to take all.',
+      );
+    },
+  );
+
+  it.each([[{ prefix: 1 }], [{ prefx: 'a' }], ['a'], [null]])(
+    'is refused with %o, which would take the messages of every prefix',
+    (settings) => {
+      class Wrong {
+        async take(): Promise<void> {}
+      }
+      markMember('message', Wrong.prototype, { property: 'take', settings });
+      expect(() => create(new Wrong())).toThrow(
+        'Wrong.take has @OnMessage() with something else than { prefix: text }; give the prefix of the messages so, or nothing to take all.',
+      );
+    },
+  );
 
   it('is refused where a decorated member is no method any more', () => {
     const log = new Log();

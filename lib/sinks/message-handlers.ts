@@ -56,28 +56,38 @@ function messageMethod(
   };
 }
 
+/** A misspelt setting would take the messages of every prefix. */
 function prefixIn(place: string, settings: unknown): string | undefined {
-  const prefix: unknown =
-    typeof settings === 'object' && settings !== null && 'prefix' in settings
-      ? settings.prefix
-      : undefined;
-  if (prefix === undefined || typeof prefix === 'string') return prefix;
+  if (isGiven(settings)) {
+    const { prefix, ...others } = settings;
+    const known = Object.keys(others).length === 0;
+    if (known && (prefix === undefined || typeof prefix === 'string'))
+      return prefix;
+  }
   throw new SinkDefinitionError(
-    `${place} has @OnMessage() with a prefix that is no text; give the prefix of the messages, or none to take all.`,
+    `${place} has @OnMessage() with something else than { prefix: text }; give the prefix of the messages so, or nothing to take all.`,
   );
 }
 
-/** Otherwise one message would be handed to the same method twice. */
+function isGiven(settings: unknown): settings is { readonly prefix?: unknown } {
+  return typeof settings === 'object' && settings !== null;
+}
+
+/** @throws {SinkDefinitionError} when a method would be handed a message twice */
 function refuseTwice(methods: readonly MessageMethod[]): void {
-  const seen = new Set<string>();
-  for (const { place } of methods) {
-    if (seen.has(place)) {
-      throw new SinkDefinitionError(
-        `${place} has @OnMessage() twice; write a method for each prefix.`,
+  methods.forEach(({ place, prefix }, index) => {
+    const twice = methods
+      .slice(0, index)
+      .some(
+        (other) =>
+          other.place === place &&
+          (prefix ?? other.prefix) === (other.prefix ?? prefix),
       );
-    }
-    seen.add(place);
-  }
+    if (!twice) return;
+    throw new SinkDefinitionError(
+      `${place} has @OnMessage() more than once for the same messages, and would be called twice; give it each prefix once, or none to take all.`,
+    );
+  });
 }
 
 function requireAgreement(

@@ -20,9 +20,9 @@ export function createSink(
 ): AttachedSink {
   const { name } = sinkClass;
   const subject: SinkSubject = { sinkClass, instance, pipeline: pipeline.name };
-  const handlers = createHandlers(subject, pipeline.options);
-  const checkpoint = createCheckpoint(subject, pipeline);
   const message = createMessageHandler(subject, pipeline.options);
+  const handlers = createHandlers(subject, pipeline.options, message);
+  const checkpoint = createCheckpoint(subject, pipeline);
   const kind = sinkKind(sinkClass);
   const sessionIdentity = onlyMethod('sessionIdentity', subject);
   const slotOrigin = onlyMethod('slotOrigin', subject);

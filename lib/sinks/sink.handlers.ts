@@ -1,4 +1,4 @@
-import type { SinkMethods } from '../engine/deliver/sink.js';
+import type { MessageHandler, SinkMethods } from '../engine/deliver/sink.js';
 import type { ResolvedOptions } from '../engine/options/resolve-options.js';
 import { createChangeHandler } from './change-handlers.js';
 import { SinkDefinitionError } from './sink-definition.error.js';
@@ -10,22 +10,24 @@ import {
 } from './sink.members.js';
 import { decoratorOf, membersOf, type MemberRole } from './sink.metadata.js';
 
-type Handlers = Pick<SinkMethods, 'transaction' | 'batch'>;
+type Handlers = Pick<SinkMethods, 'transaction' | 'batch' | 'tables'>;
 type TransactionHandler = NonNullable<SinkMethods['transaction']>;
 
 /**
  * The methods that take transactions, as the mode of delivery has them.
  *
+ * @param messages - those that take messages; of a sink that takes changes by table they take transactional ones too
  * @throws {SinkDefinitionError} when one is missing, doubled, or belongs to another mode
  */
 export function createHandlers(
   subject: SinkSubject,
   options: ResolvedOptions,
+  messages: MessageHandler | null,
 ): Handlers {
   if (options.batchDelivery !== null) return batchHandlers(subject);
   return options.checkpointStore === null
     ? { transaction: ofSinkWithCheckpoint(subject) }
-    : { transaction: ofSinkWithout(subject) };
+    : ofSinkWithout(subject, messages);
 }
 
 function batchHandlers(subject: SinkSubject): Handlers {
@@ -61,7 +63,10 @@ function ofSinkWithCheckpoint(subject: SinkSubject): TransactionHandler {
   );
 }
 
-function ofSinkWithout(subject: SinkSubject): TransactionHandler {
+function ofSinkWithout(
+  subject: SinkSubject,
+  messages: MessageHandler | null,
+): Handlers {
   refuse(
     'batch',
     subject,
@@ -76,12 +81,15 @@ function ofSinkWithout(subject: SinkSubject): TransactionHandler {
       `${name} has @OnTransaction() (${namesOf(transactions)}) and @OnChange() (${namesOf(changes)}), so each change would be handled twice; keep one of the two.`,
     );
   }
-  if (changes.length > 0) return createChangeHandler(subject, changes);
-  return needed(
-    'transaction',
-    subject,
-    'put it on the method that takes a transaction, or @OnChange() on those that take the changes of a table',
-  );
+  if (changes.length > 0)
+    return createChangeHandler(subject, changes, messages);
+  return {
+    transaction: needed(
+      'transaction',
+      subject,
+      'put it on the method that takes a transaction, or @OnChange() on those that take the changes of a table',
+    ),
+  };
 }
 
 function needed(

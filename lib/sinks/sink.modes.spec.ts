@@ -105,9 +105,9 @@ describe('a sink in each mode of delivery', () => {
     ['transaction', KeptTransactions, ['checkpoint', 'transaction']],
     ['batch', KeptBatches, ['batch', 'checkpoint']],
     ['lib', Transactions, ['transaction']],
-    ['lib', Changes, ['transaction']],
+    ['lib', Changes, ['tables', 'transaction']],
     ['lib-batch', Transactions, ['transaction']],
-    ['lib-batch', Changes, ['transaction']],
+    ['lib-batch', Changes, ['tables', 'transaction']],
   ])('%s: %o offers %o', (mode, sinkClass, offered) => {
     const { name, kind, ...methods } = create(sinkClass, mode);
     expect(Object.keys(methods).toSorted()).toEqual(offered);

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { parsed, UsageError } from '../support/command-line.js';
 
 const BENCHES = ['consume', 'delay'] as const;
 
@@ -8,9 +9,6 @@ export const USAGE = `npm run bench -- consume|delay [options]
   --readers <name,…>  run these readers only
   --rounds <n>        runs of each reader on each load (consume; 5)
   --scale <factor>    of the size of the loads (1)`;
-
-/** What was asked for cannot be run. */
-export class UsageError extends Error {}
 
 /** What to run. */
 export interface BenchOptions {
@@ -67,8 +65,8 @@ export function choose<T extends { readonly name: string }>(
 }
 
 function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
+  return parsed(() =>
+    parseArgs({
       args: [...args],
       allowPositionals: true,
       options: {
@@ -77,10 +75,8 @@ function parse(args: readonly string[]) {
         rounds: { type: 'string', default: '5' },
         scale: { type: 'string', default: '1' },
       },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : '');
-  }
+    }),
+  );
 }
 
 function names(list: string | undefined): string[] | null {

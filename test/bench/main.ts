@@ -1,41 +1,20 @@
+import { endWhenInterrupted, exitCodeOf } from '../support/command-line.js';
 import { describeServer, startBenchServer } from './bench-server.js';
-import {
-  type BenchOptions,
-  readOptions,
-  USAGE,
-  UsageError,
-} from './bench-options.js';
+import { type BenchOptions, readOptions, USAGE } from './bench-options.js';
 import { CongestionControl } from './congestion-control.js';
 import { consume } from './consume.js';
 import { findCores } from './cores.js';
 import { delay } from './delay.js';
 import { closingLine, table } from './report.js';
 
-const INTERRUPTED = 130;
-
-process.exitCode = await run(process.argv.slice(2));
-
-/** Gives the exit code. */
-async function run(args: readonly string[]): Promise<number> {
-  try {
-    return await bench(readOptions(args));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    console.error(`${error.message}\n\n${USAGE}`);
-    return 2;
-  }
-}
+process.exitCode = await exitCodeOf(USAGE, () =>
+  bench(readOptions(process.argv.slice(2))),
+);
 
 /** Runs a bench on a server of its own, and gives the exit code. */
 async function bench(options: BenchOptions): Promise<number> {
   const congestionControl = new CongestionControl();
-  const interrupt = (): void => {
-    congestionControl.restore();
-    // The server and the readers notice by themselves.
-    process.exit(INTERRUPTED);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, interrupt);
+  endWhenInterrupted(() => congestionControl.restore());
   const cores = findCores();
   const server = await startBenchServer(cores);
   try {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
+import { PausableLoop } from '../support/pausable-loop.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -77,19 +78,14 @@ function extendedStatements(n: number): readonly string[] {
 
 /** Writes transactions of every kind to the source until it is paused. It outlives the server. */
 export class Load {
-  readonly #done: Promise<void>;
+  readonly #loop = new PausableLoop((n) => this.#step(n), PAUSE_MS);
   #client: Client | null = null;
-  #n = 0;
   #written = 0;
-  #wanted: 'run' | 'pause' | 'stop' = 'pause';
-  #paused = false;
 
   constructor(
     private readonly source: TestDatabase,
     private readonly target: TestDatabase,
-  ) {
-    this.#done = this.#run();
-  }
+  ) {}
 
   /** Transactions that were committed for certain. */
   get written(): number {
@@ -97,27 +93,22 @@ export class Load {
   }
 
   resume(): void {
-    this.#wanted = 'run';
-    this.#paused = false;
+    this.#loop.resume();
   }
 
   /** Resolves when no transaction runs. */
   async pause(): Promise<void> {
-    this.#wanted = 'pause';
-    await waitFor(() => this.#paused, {
-      message: 'the load to pause',
-      timeout: 30_000,
-    });
+    await this.#loop.pause();
   }
 
   async stop(): Promise<void> {
-    this.#wanted = 'stop';
-    await this.#done;
+    await this.#loop.stop();
+    await this.#client?.end().catch(() => {});
   }
 
   /** Makes one of the next transactions a large one. */
   makeLarge(): void {
-    this.#n += LARGE_EVERY - 1 - (this.#n % LARGE_EVERY);
+    this.#loop.skipTo(LARGE_EVERY);
   }
 
   /** Waits until it has written some more. */
@@ -129,21 +120,9 @@ export class Load {
     });
   }
 
-  async #run(): Promise<void> {
-    for (;;) {
-      const wanted = this.#wanted;
-      if (wanted === 'stop') break;
-      if (wanted === 'pause') {
-        this.#paused = true;
-        await sleep(PAUSE_MS);
-        continue;
-      }
-      this.#n += 1;
-      await this.#write(this.#n, statements(this.#n));
-      if (this.#n % EXTEND_EVERY === 0) await this.#extend(this.#n);
-      await sleep(PAUSE_MS);
-    }
-    await this.#client?.end().catch(() => {});
+  async #step(n: number): Promise<void> {
+    await this.#write(n, statements(n));
+    if (n % EXTEND_EVERY === 0) await this.#extend(n);
   }
 
   async #write(n: number, sql: readonly string[]): Promise<void> {

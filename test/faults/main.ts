@@ -1,41 +1,24 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  type FaultsOptions,
-  readOptions,
-  USAGE,
-  UsageError,
-} from './faults-options.js';
+import { endWhenInterrupted, exitCodeOf } from '../support/command-line.js';
+import { type FaultsOptions, readOptions, USAGE } from './faults-options.js';
 import { readFindings } from './findings.js';
 import { planRounds } from './plan.js';
 import { play } from './play.js';
 import { complaints, type FaultsReport } from './report.js';
 import { Stage } from './stage.js';
 
-const INTERRUPTED = 130;
-
-process.exitCode = await run(process.argv.slice(2));
-
-/** Gives the exit code. */
-async function run(args: readonly string[]): Promise<number> {
-  try {
-    return await faults(readOptions(args));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    console.error(`${error.message}\n\n${USAGE}`);
-    return 2;
-  }
-}
+process.exitCode = await exitCodeOf(USAGE, () =>
+  faults(readOptions(process.argv.slice(2))),
+);
 
 /** Injects faults into an application between servers of its own, and gives the exit code. */
 async function faults(options: FaultsOptions): Promise<number> {
   const tell = options.json ? console.error : console.log;
   const folder = mkdtempSync(path.join(tmpdir(), 'replicant-faults-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  // The servers and the application notice by themselves that this process has ended.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => process.exit(INTERRUPTED));
+  endWhenInterrupted();
   tell(`seed ${options.seed}`);
   const report = await rounds(options, path.join(folder, 'findings'), tell);
   const wrong = complaints(report);

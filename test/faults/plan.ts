@@ -1,4 +1,4 @@
-import { Deck, Random } from './random.js';
+import { Deck, Random } from '../support/random.js';
 
 /** All kinds of faults. Six rounds in a row meet every family. */
 export const FAMILIES = {

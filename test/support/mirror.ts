@@ -1,8 +1,16 @@
-import { type ClientBase, escapeIdentifier, type QueryResult } from 'pg';
+import type { ClientBase, QueryResult } from 'pg';
 import type { Change, Row } from '../../lib/engine/model/change.js';
 import { formatLsn } from '../../lib/engine/model/lsn.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
 import type { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
+import {
+  assignments,
+  condition,
+  insertion,
+  keyOf,
+  pick,
+  tableOf,
+} from './change-sql.js';
 
 /** One row for each transaction that was applied; nothing keeps a second one out. */
 export const CREATE_LEDGER =
@@ -38,22 +46,18 @@ export async function mirror(
 }
 
 async function write(client: ClientBase, change: Change): Promise<void> {
-  const table = `${escapeIdentifier(change.schema)}.${escapeIdentifier(change.table)}`;
+  const table = tableOf(change);
   switch (change.op) {
     case 'insert':
       return insert(client, table, change.record);
-    case 'update': {
-      // Without an old row the identity is as it was.
-      const keys = change.columns.filter(({ key }) => key);
-      const old = change.old ?? {
-        kind: 'key',
-        record: pick(
-          change.record,
-          keys.map(({ name }) => name),
-        ),
-      };
-      return update(client, table, change.record, old.record);
-    }
+    case 'update':
+      return update(
+        client,
+        table,
+        change.record,
+        // Without an old row the identity is as it was.
+        change.old?.record ?? pick(change.record, keyOf(change)),
+      );
     case 'delete': {
       const where = condition(change.old.record, 0);
       return expectOne(
@@ -74,15 +78,12 @@ async function insert(
   table: string,
   record: Row,
 ): Promise<void> {
-  const columns = Object.keys(record);
-  if (columns.length === 0) {
-    await client.query(`insert into ${table} default values`);
-    return;
-  }
-  const places = columns.map((_, index) => `$${index + 1}`).join(', ');
+  const values = Object.values(record);
   await client.query(
-    `insert into ${table} (${columns.map(escapeIdentifier).join(', ')}) values (${places})`,
-    Object.values(record),
+    values.length === 0
+      ? `insert into ${table} default values`
+      : insertion(table, record),
+    values,
   );
 }
 
@@ -92,34 +93,16 @@ async function update(
   record: Row,
   old: Row,
 ): Promise<void> {
-  const columns = Object.keys(record);
-  if (columns.length === 0) return;
-  const assignments = columns.map(
-    (column, index) => `${escapeIdentifier(column)} = $${index + 1}`,
-  );
-  const where = condition(old, columns.length);
+  const values = Object.values(record);
+  if (values.length === 0) return;
+  const where = condition(old, values.length);
   expectOne(
     await client.query(
-      `update ${table} set ${assignments.join(', ')} where ctid = (select ctid from ${table} where ${where.sql} limit 1)`,
-      [...Object.values(record), ...where.values],
+      `update ${table} set ${assignments(record)} where ctid = (select ctid from ${table} where ${where.sql} limit 1)`,
+      [...values, ...where.values],
     ),
     table,
   );
-}
-
-function condition(
-  identity: Row,
-  offset: number,
-): { readonly sql: string; readonly values: unknown[] } {
-  const terms = Object.keys(identity).map(
-    (column, index) =>
-      `${escapeIdentifier(column)} is not distinct from $${offset + index + 1}`,
-  );
-  return { sql: terms.join(' and '), values: Object.values(identity) };
-}
-
-function pick(record: Row, columns: readonly string[]): Row {
-  return Object.fromEntries(columns.map((column) => [column, record[column]]));
 }
 
 /** A row that is not there means that a change was lost or applied twice. */

@@ -128,7 +128,7 @@ export async function poisoned(
     batch: applyAll,
     ...sink,
   });
-  pipeline.on('skipped', ({ commitLsn }) => skipped.push(commitLsn));
+  pipeline.on('skipped', ({ lsn }) => skipped.push(lsn));
   onTestFinished(() => pipeline.stop());
   return {
     source,

@@ -5,6 +5,7 @@ import { formatLsn } from '../../lib/engine/model/lsn.js';
 import type { Transaction } from '../../lib/engine/model/transaction.js';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
+import type { PipelineEvents } from '../../lib/engine/telemetry/pipeline-events.js';
 import type { TestDatabase } from './test-database.js';
 
 /** What a recording sink is told to do. */
@@ -119,6 +120,13 @@ async function record(
     [ids, formatLsn(transaction.commitLsn)],
   );
   return ids;
+}
+
+/** Keeps the batches that a pipeline tells of. */
+export function batchesOf(pipeline: Pipeline): PipelineEvents['batch'][] {
+  const batches: PipelineEvents['batch'][] = [];
+  pipeline.on('batch', (batch) => batches.push(batch));
+  return batches;
 }
 
 /** The rows in the order of their commits, as often as they were recorded. */

@@ -16,8 +16,8 @@ const COLUMNS = {
 } as const;
 
 /** What is missing or another type, as one text; NULL when all is there. A table may have more columns than are needed. */
-const FAULTS = `SELECT string_agg(wanted.name || ' is ' || coalesce(format_type(found.atttypid, found.atttypmod), 'missing')
-    || ', not ' || wanted.type, '; ' ORDER BY wanted.name)::text AS faults,
+const FAULTS = `SELECT string_agg(wanted.name || coalesce(' is ' || format_type(found.atttypid, found.atttypmod) || ', not ' || wanted.type,
+    ' (' || wanted.type || ') is missing'), '; ' ORDER BY wanted.name)::text AS faults,
   EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute key ON key.attrelid = i.indrelid AND key.attnum = i.indkey[0]
     WHERE i.indrelid = $1::text::oid AND key.attname = 'slot_name' AND i.indnkeyatts = 1
       AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL)::text AS keyed

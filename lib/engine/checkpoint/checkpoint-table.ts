@@ -1,3 +1,4 @@
+import { tableName } from '../options/option-checks.js';
 import { quoteIdentifier } from '../server/identifiers.js';
 import { UNKNOWN_TIMELINE } from '../server/timeline.js';
 import { formatLsn } from '../model/lsn.js';
@@ -67,10 +68,8 @@ export class CheckpointTable implements CheckpointKeeper {
    */
   constructor(query: CheckpointQuery, options: CheckpointTableOptions = {}) {
     this.#query = query;
-    this.#quotedTable = quoteIdentifier(
-      options.table ?? 'replicant_checkpoints',
-      'table',
-    );
+    const table = tableName('table', options.table, 'replicant_checkpoints');
+    this.#quotedTable = quoteIdentifier(table, 'table');
   }
 
   /**

@@ -60,9 +60,10 @@ export class StoreSession {
   async #open(): Promise<{ client: Client; store: OpenedStore }> {
     const client = await openClient(this.#target, 'sql');
     // One that is lost while nothing runs is no failure of the next call.
-    client.once('end', () => {
-      if (this.#current?.client === client) this.#current = null;
-    });
+    const lost = (): void => {
+      if (this.#current?.client === client) void this.close();
+    };
+    client.once('error', lost).once('end', lost);
     try {
       const store = await tornDownOnAbort(client, this.#target.signal, () =>
         this.#find(client),

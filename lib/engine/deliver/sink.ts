@@ -26,6 +26,8 @@ export interface SinkMethods {
   transaction?(transaction: Transaction): unknown;
   /** Applies several, in ascending order of their commits. Needed by the option `batchDelivery`. */
   batch?(transactions: readonly Transaction[]): unknown;
+  /** Tables without which it has nothing to do, as `change.relation` has them: the pipeline tells when no publication carries one. */
+  readonly tables?: readonly string[];
   /** Takes messages outside transactions. Needed by the option `messages`. */
   readonly message?: MessageHandler;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */

@@ -16,10 +16,16 @@ export interface HaltFacts {
 
 /** Why a pipeline stands still until somebody acts. Slot and checkpoint are as they were. */
 export class Halt {
+  /** What to do, in one sentence. */
   readonly remedy: string;
+  /** What was found: names and positions, never a row value. */
   readonly detail: string;
+  /**
+   * Commit position of the transaction, or position of the message, at which the pipeline halted; `null` where there is none, and for a
+   * batch of several, of which nobody knows the one that failed.
+   */
   readonly lsn: Lsn | null;
-  /** What the sink was handed when it failed; `null` for other halts. Position {@link Halt.lsn} is that of a message then, if it was one. */
+  /** What the sink was handed when it failed; `null` for other halts. */
   readonly delivery: Delivery['kind'] | null;
   readonly at: Date;
   readonly #sinkError: unknown;
@@ -38,12 +44,13 @@ export class Halt {
 
   /** Gives the position as text, because JSON has no bigint; and never the error of the sink. */
   toJSON() {
-    const { code, remedy, detail, lsn, at } = this;
+    const { code, remedy, detail, lsn, delivery, at } = this;
     return {
       code,
       remedy,
       detail,
       lsn: lsn === null ? null : formatLsn(lsn),
+      delivery,
       at: at.toISOString(),
     };
   }

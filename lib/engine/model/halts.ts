@@ -229,7 +229,7 @@ export const HALTS = {
     cause:
       'A handler of the sink rejected, for whatever reason. Nothing of its transaction is confirmed.',
     remedy:
-      'See halt.sinkError(); mend the sink or its database, then start the pipeline again. A transaction that can never be applied is passed over, and lost to the sink, by pipeline.skipTransaction(halt.lsn).',
+      'See halt.sinkError(); mend the sink or its database, then start the pipeline again. A transaction that can never be applied is passed over, and lost to the sink, by pipeline.skipTransaction(halt.lsn). Without a position in the halt a whole batch failed: with the option sinkRetry its transactions are delivered one by one, and the halt names the one.',
   },
   'sink_failed/no_promise': {
     cause:

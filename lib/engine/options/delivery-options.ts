@@ -51,7 +51,7 @@ export interface CheckpointStoreOptions {
    */
   retryBackoffMs?: number;
   /** Writes the checkpoint once for several transactions. By default after each. */
-  batch?: BatchOptions;
+  batch?: BatchOptions | null;
 }
 
 /** {@link CheckpointStoreOptions} after validation. Without the connection, which holds secrets. */
@@ -62,7 +62,7 @@ export interface ResolvedCheckpointStoreOptions {
   readonly batch: ResolvedBatchOptions | null;
 }
 
-/** How a transaction that the sink refused is delivered again before the pipeline halts. */
+/** How a transaction, or a message outside transactions, that the sink refused is delivered again before the pipeline halts. */
 export interface SinkRetryOptions {
   /**
    * How often.
@@ -97,9 +97,9 @@ const SINK_RETRY = new Set(['maxRetries', 'backoffMs']);
  * @throws {ReplicantConfigError} for the first setting that cannot work, named such as `checkpointStore.table`
  */
 export function resolveCheckpointStore(
-  value: CheckpointStoreOptions | undefined,
+  value: CheckpointStoreOptions | null | undefined,
 ): ResolvedCheckpointStoreOptions | null {
-  if (value === undefined) return null;
+  if (value === undefined || value === null) return null;
   const options = nested('checkpointStore', value);
   refuseUnknown(options, STORE, 'checkpointStore.');
   return {
@@ -124,10 +124,10 @@ export function resolveCheckpointStore(
  * @throws {ReplicantConfigError} for the first setting that cannot work, and beside `checkpointStore`
  */
 export function resolveBatchDelivery(
-  value: BatchOptions | undefined,
-  checkpointStore: unknown,
+  value: BatchOptions | null | undefined,
+  withStore: boolean,
 ): ResolvedBatchOptions | null {
-  if (value !== undefined && checkpointStore !== undefined) {
+  if (value !== undefined && value !== null && withStore) {
     throw new ReplicantConfigError(
       'batchDelivery',
       'goes with a checkpoint of the sink; with checkpointStore use checkpointStore.batch.',
@@ -142,9 +142,9 @@ export function resolveBatchDelivery(
  * @throws {ReplicantConfigError} for the first setting that cannot work
  */
 export function resolveSinkRetry(
-  value: SinkRetryOptions | undefined,
+  value: SinkRetryOptions | null | undefined,
 ): ResolvedSinkRetryOptions {
-  const options = nested('sinkRetry', value === undefined ? {} : value);
+  const options = nested('sinkRetry', value ?? {});
   refuseUnknown(options, SINK_RETRY, 'sinkRetry.');
   return {
     maxRetries: count('sinkRetry.maxRetries', options.maxRetries, 0),
@@ -154,9 +154,9 @@ export function resolveSinkRetry(
 
 function resolveBatch(
   option: string,
-  value: BatchOptions | undefined,
+  value: BatchOptions | null | undefined,
 ): ResolvedBatchOptions | null {
-  if (value === undefined) return null;
+  if (value === undefined || value === null) return null;
   const options = nested(option, value);
   refuseUnknown(options, BATCH, `${option}.`);
   return {

@@ -8,17 +8,18 @@ export function nested<T extends object>(option: string, value: T): T {
   throw new ReplicantConfigError(option, 'must be an object.');
 }
 
-/** The name of a table without its schema. */
+/** The name of a table without its schema. A dot in it would be meant for a schema. */
 export function tableName(
   option: string,
   value: unknown,
   fallback: string,
 ): string {
   if (value === undefined) return fallback;
-  if (typeof value === 'string' && isName(value)) return value;
+  if (typeof value === 'string' && isName(value) && !value.includes('.'))
+    return value;
   throw new ReplicantConfigError(
     option,
-    'must be the name of a table without its schema, of 1 to 63 bytes.',
+    'must be the name of a table without its schema, of 1 to 63 bytes and without a dot; the search path of the connection decides where it is.',
   );
 }
 

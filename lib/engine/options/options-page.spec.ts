@@ -80,7 +80,7 @@ describe('docs/options.md', () => {
         present(resolveCheckpointStore({ connection: 'postgresql://db/shop' })),
       ),
     );
-    const batches = printed(present(resolveBatchDelivery({}, undefined)));
+    const batches = printed(present(resolveBatchDelivery({}, false)));
     expect(
       Object.fromEntries(documented(section(WHOLE_PAGE, '`batchDelivery`'))),
     ).toEqual(batches);

@@ -42,9 +42,9 @@ export interface PipelineOptions {
    * Lets the library keep the checkpoint, for a sink that cannot keep one beside its work: such as one that sends. Delivery is then at
    * least once; see docs/delivery.md. By default the sink keeps it.
    */
-  checkpointStore?: CheckpointStoreOptions;
+  checkpointStore?: CheckpointStoreOptions | null;
   /**
-   * Bytes of received and not yet durable transactions from which on the socket is paused: their payload, and an allowance
+   * Bytes of received and not yet durable transactions and messages from which on the socket is paused: their payload, and an allowance
    * of 512 for each. A single transaction larger than this, or than 2 MiB, is handed over while it arrives.
    *
    * @default 16777216
@@ -64,7 +64,7 @@ export interface PipelineOptions {
    * Hands transactions to the sink's `@OnBatch()` method, several at a time. For a sink that keeps the checkpoint. By default each goes to
    * its `@OnTransaction()` method.
    */
-  batchDelivery?: BatchOptions;
+  batchDelivery?: BatchOptions | null;
   /**
    * Whether logical messages (`pg_logical_emit_message()`) are asked for: transactional ones come with their transaction, others to the
    * sink's `@OnMessage()` methods, which are then needed.
@@ -72,8 +72,8 @@ export interface PipelineOptions {
    * @default false
    */
   messages?: boolean;
-  /** Delivers a transaction that the sink refused again before the pipeline halts. By default it halts at once. */
-  sinkRetry?: SinkRetryOptions;
+  /** Delivers a transaction or a message that the sink refused again before the pipeline halts. By default it halts at once. */
+  sinkRetry?: SinkRetryOptions | null;
   /**
    * Whether the slot is synchronized to standbys, so that it survives a fail-over. PostgreSQL 17 or later.
    *
@@ -138,5 +138,5 @@ export interface PipelineOptions {
    * Runs around each delivery; see {@link AroundDelivery}. It has to call `next()` once; otherwise the pipeline halts with
    * `sink_failed/around_skipped`. By default nothing does.
    */
-  around?: AroundDelivery;
+  around?: AroundDelivery | null;
 }

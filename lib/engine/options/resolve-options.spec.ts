@@ -130,6 +130,20 @@ describe('resolveOptions', () => {
     });
   });
 
+  it('takes null for what is not given, where that switches something off', () => {
+    const off = {
+      checkpointStore: null,
+      batchDelivery: null,
+      sinkRetry: null,
+      around: null,
+    };
+    expect(resolveOptions({ ...LEAST, ...off })).toEqual(resolveOptions(LEAST));
+    const checkpointStore = { connection: LEAST.connection, batch: null };
+    expect(
+      resolveOptions({ ...LEAST, checkpointStore }).checkpointStore?.batch,
+    ).toBeNull();
+  });
+
   it('switches limits of health off by false', () => {
     const { health } = resolveOptions({
       ...LEAST,
@@ -191,9 +205,6 @@ describe('resolveOptions', () => {
     ['drainTimeout', -1],
     ['drainTimeout', 2 ** 31],
     ['around', {}],
-    ['batchDelivery', null],
-    ['checkpointStore', null],
-    ['sinkRetry', null],
     ['slotname', 'orders'],
   ])('refuses %s: %j, naming the option', (option, value) => {
     const refused = (): unknown => resolveOptions(untyped({ [option]: value }));

@@ -102,7 +102,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
     batchDelivery: resolveBatchDelivery(
       options.batchDelivery,
-      options.checkpointStore,
+      isGiven(options.checkpointStore),
     ),
     messages: flag('messages', options.messages, false),
     sinkRetry: resolveSinkRetry(options.sinkRetry),
@@ -130,10 +130,10 @@ function refuseBatch(options: object): void {
 }
 
 function checkpointStore(
-  value: CheckpointStoreOptions | undefined,
+  value: CheckpointStoreOptions | null | undefined,
 ): ResolvedCheckpointStoreOptions | null {
   const resolved = resolveCheckpointStore(value);
-  if (value !== undefined)
+  if (isGiven(value))
     resolveConnection('checkpointStore.connection', value.connection);
   return resolved;
 }
@@ -216,12 +216,17 @@ function types(value: TypesOption | undefined): TypesOption {
 }
 
 function around(value: unknown): AroundDelivery | null {
-  if (value === undefined) return null;
+  if (!isGiven(value)) return null;
   if (isAround(value)) return value;
   throw new ReplicantConfigError(
     'around',
     'must be a function (delivery, next) => Promise<void>.',
   );
+}
+
+/** `null` switches an option off, as leaving it out does. */
+function isGiven<T>(value: T | null | undefined): value is T {
+  return value !== undefined && value !== null;
 }
 
 function isAround(value: unknown): value is AroundDelivery {

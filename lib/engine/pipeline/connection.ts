@@ -1,17 +1,17 @@
 import { Assembler } from '../assemble/assembler.js';
 import type { ConnectionSubject } from './subject.js';
-import type { BatchLimits } from '../deliver/open-batch.js';
 import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
-import type { ResolvedOptions } from '../options/resolve-options.js';
 import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
+import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
 import { PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
+import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
@@ -22,10 +22,7 @@ import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
 import { ReadGate } from '../source/read-gate.js';
-import type {
-  ReplicationSession,
-  ServerNotice,
-} from '../source/replication-session.js';
+import type { ReplicationSession } from '../source/replication-session.js';
 import type { CatalogType } from '../values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
@@ -36,6 +33,7 @@ export class PipelineConnection {
   readonly positions: Positions;
   readonly #subject: ConnectionSubject;
   readonly #session: ReplicationSession;
+  readonly #notices: ServerNotices;
   readonly #plan: StreamPlan;
   readonly #gate: ReadGate;
   readonly #reading: PacedReading;
@@ -48,7 +46,6 @@ export class PipelineConnection {
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
-  readonly #told = new Set<string>();
 
   private constructor(
     subject: ConnectionSubject,
@@ -57,6 +54,7 @@ export class PipelineConnection {
   ) {
     this.#subject = subject;
     this.#session = session;
+    this.#notices = new ServerNotices((message) => subject.warning(message));
     this.#plan = plan;
     this.#gate = new ReadGate(session.socket);
     this.#reading = new PacedReading(
@@ -254,7 +252,10 @@ export class PipelineConnection {
         this.#plan.command,
         {
           frame: (bytes, start, end) => this.#frame(bytes, start, end),
-          notice: (notice) => this.#notice(notice),
+          notice: (notice) => {
+            const error = this.#notices.judge(notice);
+            if (error !== null) this.#fail(error);
+          },
         },
         () => {
           accepted();
@@ -288,27 +289,6 @@ export class PipelineConnection {
     // Nothing is taken in any more, so nothing is read either.
     if (work.kind === 'end') this.#gate.hold('ending');
     this.#delivery.push(work);
-  }
-
-  #notice(notice: ServerNotice): void {
-    if (skipsPublication(notice)) {
-      this.#fail(
-        new HaltError('publication/missing', {
-          detail: 'a publication does not exist at this point of the WAL',
-        }),
-      );
-    } else {
-      this.#tellOnce(
-        `the server sent a notice of severity ${notice.severity} with SQLSTATE ${notice.code}`,
-      );
-    }
-  }
-
-  /** Some notices are sent for as long as their cause lasts. */
-  #tellOnce(message: string): void {
-    if (this.#told.has(message)) return;
-    this.#told.add(message);
-    this.#subject.warning(message);
   }
 
   async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
@@ -353,20 +333,4 @@ export class PipelineConnection {
     this.#intake.close();
     this.#fault.reject(error);
   }
-}
-
-/** A quarter of what may be held, so that the next batch arrives while the sink works on one. */
-function batchLimits(options: ResolvedOptions): BatchLimits | null {
-  const { batchDelivery, checkpointStore, maxInflightBytes } = options;
-  const batch = batchDelivery ?? checkpointStore?.batch ?? null;
-  return batch && { ...batch, maxBytes: maxInflightBytes / 4 };
-}
-
-/**
- * Whether this is the warning by which PostgreSQL 18 says that it passes over a publication that is missing. Its SQLSTATE is that of
- * others too, such as that of a slot which waits for a standby; text and severity are in the language of the server. So the
- * file tells, and where that is missing, it is taken for the worse.
- */
-function skipsPublication({ code, file }: ServerNotice): boolean {
-  return code === '55000' && (file === 'pgoutput.c' || file === '');
 }

@@ -1,4 +1,5 @@
-import type { Assembled, Assembler } from '../assemble/assembler.js';
+import type { Assembled } from '../assemble/assembled.js';
+import type { Assembler } from '../assemble/assembler.js';
 import type { Decoder } from '../decode/decoder.js';
 import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
 import type { Work } from '../deliver/work.js';

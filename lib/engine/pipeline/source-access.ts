@@ -9,16 +9,21 @@ import {
 
 /** How a pipeline reaches its source. */
 export class SourceAccess {
+  /** Holds secrets, and what shows an object shows its properties. */
+  readonly #connection: ConnectionOption;
+
   constructor(
-    private readonly connection: ConnectionOption,
+    connection: ConnectionOption,
     /** How its sessions call themselves. */
     readonly applicationName: string,
-  ) {}
+  ) {
+    this.#connection = connection;
+  }
 
   /** @param signal - tears a session down when it is aborted */
   target(signal: AbortSignal): SessionTarget {
     return {
-      connection: this.connection,
+      connection: this.#connection,
       applicationName: this.applicationName,
       signal,
     };

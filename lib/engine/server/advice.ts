@@ -1,6 +1,7 @@
 import { errorClass } from '../model/error-class.js';
 import { synchronousName } from './preflight.js';
 import { advisePublications } from './publication-advice.js';
+import { adviseTables } from './table-advice.js';
 import type { CommandSession } from './session.js';
 
 /** What a person should know when a pipeline starts, though nothing is lost. Given once, on the first connection. */
@@ -9,6 +10,8 @@ export class Advice {
 
   constructor(
     private readonly publications: readonly string[],
+    /** Those that the sink asks for by name. */
+    private readonly tables: readonly string[],
     private readonly tell: (message: string) => void,
   ) {}
 
@@ -26,7 +29,10 @@ export class Advice {
   }
 
   async #find(session: CommandSession): Promise<string[]> {
-    const found = await advisePublications(session, this.publications);
+    const found = [
+      ...(await advisePublications(session, this.publications)),
+      ...(await adviseTables(session, this.publications, this.tables)),
+    ];
     const own = await synchronousName(session);
     if (own !== null) {
       found.push(

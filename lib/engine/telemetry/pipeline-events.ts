@@ -60,10 +60,14 @@ export interface PipelineEvents {
     readonly delayMilliseconds: number;
   };
   /**
-   * A transaction was passed over as `skipTransaction()` was told, and this is stored with the checkpoint, if that stores positions. Of a
-   * message outside transactions its position is told.
+   * A transaction, or a message outside transactions, was passed over as `skipTransaction()` was told, and this is stored with the
+   * checkpoint, if that stores positions.
    */
-  skipped: { readonly commitLsn: Lsn };
+  skipped: {
+    readonly of: 'transaction' | 'message';
+    /** Commit position of the transaction, or position of the message. */
+    readonly lsn: Lsn;
+  };
   /**
    * The pipeline goes on with another shape of a table: a column was added, or the sink accepted a destructive change. It is told when the
    * change is read, before the transaction that carries it is delivered; again after a restart that comes in between.

@@ -1,3 +1,4 @@
+import type { Delivery } from '../model/delivery.js';
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
 import type { SlotWait } from './slot-wait.js';
@@ -46,7 +47,7 @@ export interface PipelineStatus {
   } | null;
   /** What the source said of the slot when it was last asked, see {@link Pipeline.checkSlot}; `null` before. */
   readonly slot: SlotStatus | null;
-  /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction. */
+  /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction and message. */
   readonly inflightBytes: number;
   /** How the connection was read over the last second; zeros and `false` without one. */
   readonly reading: {
@@ -57,11 +58,11 @@ export interface PipelineStatus {
     /** The stream is dense, so reading rests for some milliseconds now and then; see the option `readPacing`. */
     readonly pacing: boolean;
   };
-  /** Transactions that became durable since the process began. */
+  /** Transactions that the sink has applied since the process began, a repeated one each time; see the event `delivered`. */
   readonly transactions: number;
   /** Changes in them. */
   readonly changes: number;
-  /** When the last of them became durable, ISO 8601. */
+  /** When it had applied the last of them, ISO 8601. */
   readonly lastProgressAt: string | null;
   /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
   readonly waiting: SlotWait | null;
@@ -71,6 +72,9 @@ export interface PipelineStatus {
     readonly detail: string;
     /** Commit position of the transaction, or position of the message, at which it halted. */
     readonly lsn: string | null;
+    /** What the sink was handed when it failed; `null` for other halts. */
+    readonly delivery: Delivery['kind'] | null;
+    /** ISO 8601. */
     readonly at: string;
   } | null;
 }

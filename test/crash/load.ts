@@ -1,0 +1,129 @@
+import type { Client } from 'pg';
+import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
+import { PausableLoop } from '../support/pausable-loop.js';
+import type { TestDatabase } from '../support/test-database.js';
+import { waitFor } from '../support/wait-for.js';
+
+/**
+ * Tables that {@link Load} writes to, each with a key. Every transaction puts its number into `journal`, with what
+ * messages it sends.
+ */
+export const LOAD_TABLES = {
+  source: tables('generated always as identity'),
+  target: tables(''),
+};
+
+function tables(eventId: string): string {
+  return `${MIXED_TABLES};
+    alter table event replica identity default;
+    alter table event add id bigint ${eventId} primary key;
+    create table bulk(id int primary key, pad text);
+    create table journal(id bigint primary key, tells boolean not null, calls boolean not null)`;
+}
+
+/** Prefix of the messages; the content is the number of the transaction. */
+const PREFIX = 'crash';
+
+/** Between two transactions: a reader that is killed again and again has to keep up. */
+const PAUSE_MS = 10;
+/** 6 MB: three times as much as is kept of a transaction before the sink reads it while it arrives. */
+const LARGE_ROWS = 600;
+const MESSAGE_EVERY = 4;
+
+/** Which message a transaction sends: one that belongs to it (`tells`), or one that comes even when it rolls back (`calls`). */
+function messagesOf(n: number): {
+  readonly tells: boolean;
+  readonly calls: boolean;
+} {
+  return {
+    tells: n % MESSAGE_EVERY === 1,
+    calls: n % MESSAGE_EVERY === 3,
+  };
+}
+
+function statements(n: number, large: boolean): readonly string[] {
+  const { tells, calls } = messagesOf(n);
+  return [
+    ...(calls ? [message(n, false)] : []),
+    `insert into journal values (${n}, ${tells}, ${calls})`,
+    ...(tells ? [message(n, true)] : []),
+    ...(large ? largeStatements(n) : mixedStatements(n)),
+  ];
+}
+
+function message(n: number, transactional: boolean): string {
+  return `select pg_logical_emit_message(${transactional}, '${PREFIX}', '${n}')`;
+}
+
+function largeStatements(n: number): readonly string[] {
+  return [
+    'delete from bulk',
+    `insert into bulk select g, repeat(md5('${n}' || g), 320) from generate_series(1, ${LARGE_ROWS}) g`,
+    'update bulk set id = -id where id % 10 = 0',
+  ];
+}
+
+/** Writes transactions of every kind to the source, with messages, until it is paused. */
+export class Load {
+  readonly #loop = new PausableLoop((n) => this.#write(n), PAUSE_MS);
+  #written = 0;
+  #largeWanted = false;
+
+  private constructor(private readonly client: Client) {}
+
+  static async create(source: TestDatabase): Promise<Load> {
+    return new Load(await source.connect());
+  }
+
+  resume(): void {
+    this.#loop.resume();
+  }
+
+  /** Resolves when no transaction runs. */
+  pause(): Promise<void> {
+    return this.#loop.pause();
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  /** Makes the next transaction a large one. */
+  makeLarge(): void {
+    this.#largeWanted = true;
+  }
+
+  /** Writes some transactions while it is paused. */
+  async writes(transactions: number): Promise<void> {
+    const enough = this.#written + transactions;
+    while (this.#written < enough) await this.#loop.once();
+  }
+
+  /** Waits until it has written some more. */
+  async moves(transactions: number): Promise<void> {
+    const enough = this.#written + transactions;
+    await waitFor(() => this.#written >= enough, {
+      message: 'the load to move',
+      timeout: 30_000,
+    });
+  }
+
+  async #write(n: number): Promise<void> {
+    const large = this.#largeWanted;
+    this.#largeWanted = false;
+    try {
+      await this.client.query(
+        `begin; ${statements(n, large).join('; ')}; commit`,
+      );
+      this.#written += 1;
+    } catch {
+      await this.client.query('rollback');
+      // What was called has come all the same, and its transaction never.
+      if (messagesOf(n).calls)
+        await this.client.query(
+          'insert into journal values ($1, false, true)',
+          [n],
+        );
+    }
+  }
+}

@@ -1,0 +1,118 @@
+/** Where a process of ours is killed, other than at a random moment. Except for `idle`, the sink stands there and waits. */
+export type Point =
+  /** Half of the changes of a transaction are written, in a database transaction that is open. */
+  | 'in a transaction'
+  /** The same in a transaction of which most is still to come from the server. */
+  | 'while it arrives'
+  /** What was handed over is committed, and the promise of the handler has not resolved. */
+  | 'before the ack'
+  /** The promise of the handler has resolved, and `around` holds what follows: the store does not know yet. */
+  | 'before the store'
+  /** Transactions have arrived and wait for the batch to be closed; nothing of it is written. */
+  | 'in an open batch'
+  /** With a checkpoint of the sink: half of a batch is written. With a store: it has some transactions, and the store none. */
+  | 'in a batch'
+  /** A message is written, in a database transaction that is open. */
+  | 'in a message'
+  /** A message is committed, and the promise of the handler has not resolved. */
+  | 'before the ack of a message'
+  /** All that there is was confirmed to the server. */
+  | 'idle'
+  /** The application was asked to end, and waits for its sink, which stands as `in a transaction`. */
+  | 'while draining';
+
+/** What a mode of delivery promises, and where it is killed. */
+export interface Mode {
+  readonly points: readonly [Point, ...Point[]];
+  /** Those among them at which something was done for good that has to come again. */
+  readonly repeats: readonly Point[];
+  /** How many transactions may be applied again after a crash. */
+  readonly mayRepeat: number;
+  /** Whether messages are asked for, which then must not be lost either. */
+  readonly messages: boolean;
+}
+
+/** Of the modes with batches. */
+export const MAX_TRANSACTIONS = 10;
+
+const ONCE = { repeats: [], mayRepeat: 0, messages: false } as const;
+
+/** Here a later mode is added, and its options in `programs/mode-programs.ts`. */
+export const MODES = {
+  transaction: {
+    points: [
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+  },
+  batch: {
+    points: [
+      'in a transaction',
+      'while it arrives',
+      'in an open batch',
+      'in a batch',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+  },
+  lib: {
+    points: [
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'before the store',
+      'idle',
+      'while draining',
+    ],
+    repeats: ['before the ack', 'before the store'],
+    mayRepeat: 1,
+    messages: false,
+  },
+  'lib-batch': {
+    points: [
+      'in a transaction',
+      'while it arrives',
+      'in a batch',
+      'before the ack',
+      'before the store',
+      'idle',
+      'while draining',
+    ],
+    repeats: ['before the ack', 'in a batch', 'before the store'],
+    mayRepeat: MAX_TRANSACTIONS,
+    messages: false,
+  },
+  messages: {
+    points: [
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'in a message',
+      'before the ack of a message',
+      'idle',
+      'while draining',
+    ],
+    repeats: ['before the ack of a message'],
+    mayRepeat: 0,
+    messages: true,
+  },
+} as const satisfies Record<string, Mode>;
+
+export type ModeName = keyof typeof MODES;
+
+export const MODE_NAMES = Object.keys(MODES).filter(isModeName);
+
+export function isModeName(name: string): name is ModeName {
+  return Object.hasOwn(MODES, name);
+}
+
+/** Faults that may be planted into the sink, each of which a run has to find. */
+export const PLANTS = ['early-ack', 'late-advance'] as const;
+
+export type Plant = (typeof PLANTS)[number];

@@ -1,0 +1,79 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  getPipelineToken,
+  type Pipeline,
+  ReplicantModule,
+} from '../../../lib/index.js';
+import { say, setting } from '../../apps/settings.js';
+import { TargetModule } from '../../apps/target.module.js';
+import { waitFor } from '../../support/wait-for.js';
+import { isModeName } from '../modes.js';
+import { MODE_PROGRAMS } from './mode-programs.js';
+import { Points, PointsModule } from './points.js';
+import { Work } from './work.js';
+
+const mode = setting('MODE');
+if (!isModeName(mode)) throw new Error('MODE is none of the modes.');
+const { sink, options } = MODE_PROGRAMS[mode];
+
+@Module({
+  imports: [
+    ReplicantModule.forRootAsync({
+      imports: [PointsModule],
+      inject: [Points],
+      useFactory: (points: Points) => ({
+        connection: setting('SOURCE_URL'),
+        slotName: setting('SLOT'),
+        publication: 'p',
+        goForwardOnly: true,
+        types: 'text',
+        ...options(points),
+      }),
+    }),
+    TargetModule,
+    PointsModule,
+  ],
+  providers: [sink, Work],
+})
+class CrashApplication {}
+
+const application = await NestFactory.createApplicationContext(
+  CrashApplication,
+  { logger: ['warn', 'error', 'fatal'] },
+);
+application.enableShutdownHooks();
+const pipeline = application.get<Pipeline>(getPipelineToken());
+const points = application.get(Points);
+
+process.on('message', (sentence) => {
+  const [word, first, second] = String(sentence).split(' / ');
+  if (word === 'stand' && first !== undefined)
+    points.want(first, Number(second));
+  if (word === 'wait') void sayWhenWaiting();
+  if (word === 'close') void application.close();
+});
+// The program that kills us has died: so do we. None of these listeners keeps this process alive.
+process.once('disconnect', () => process.exit(1));
+process.channel?.unref();
+
+pipeline.on('halt', () => say('halted'));
+pipeline.on('batch', () => {
+  points.unstored = 0;
+});
+pipeline.on('state', ({ to }) => say(to));
+say('booted');
+if (pipeline.state === 'streaming') say('streaming');
+
+/** Says when a transaction has arrived that nobody works on. */
+async function sayWhenWaiting(): Promise<void> {
+  await waitFor(
+    () => {
+      const { inflightBytes, handler } = pipeline.status();
+      return inflightBytes > 0 && handler === null;
+    },
+    { message: 'a transaction to wait' },
+  );
+  say('waiting');
+}

@@ -1,0 +1,73 @@
+import type { ClientBase } from 'pg';
+import {
+  formatLsn,
+  type Lsn,
+  type Message,
+  type Transaction,
+} from '../../../lib/index.js';
+import { setting } from '../../apps/settings.js';
+import { applyByKey } from '../../support/keyed-mirror.js';
+import type { Points } from './points.js';
+
+/** Far below what is held of a transaction that arrives, so that most of it is still to come. */
+const ARRIVED_CHANGES = 20;
+
+/** Applies a transaction by key, with a row of the ledger, inside the open database transaction of `client`. */
+export async function applyTransaction(
+  client: ClientBase,
+  transaction: Transaction,
+  points: Points,
+): Promise<void> {
+  const { changes, commitLsn } = transaction;
+  const arriving = Symbol.asyncIterator in changes;
+  const middle = arriving ? ARRIVED_CHANGES : Math.floor(changes.length / 2);
+  let count = 0;
+  let id: unknown = null;
+  for await (const change of changes) {
+    if (count === middle) {
+      if (arriving) await points.at('while it arrives');
+      else await points.at('in a transaction', 'while draining');
+    }
+    if (change.relation === 'public.journal' && change.op === 'insert')
+      id = change.record['id'];
+    await applyByKey(client, change);
+    count += 1;
+  }
+  // Complete once the changes were read to their end.
+  for (const message of transaction.messages)
+    await client.query('insert into told values ($1)', [idIn(message)]);
+  await record(client, 'applied', commitLsn, id, count);
+}
+
+/** Notes a transaction that was applied before. */
+export async function skipTransaction(
+  client: ClientBase,
+  { commitLsn }: Transaction,
+): Promise<void> {
+  await record(client, 'skipped', commitLsn, null, 0);
+}
+
+/** Notes a message that belongs to no transaction. */
+export async function hear(
+  client: ClientBase,
+  message: Message,
+): Promise<void> {
+  await record(client, 'heard', message.lsn, idIn(message), 0);
+}
+
+async function record(
+  client: ClientBase,
+  outcome: 'applied' | 'skipped' | 'heard',
+  lsn: Lsn,
+  id: unknown,
+  changes: number,
+): Promise<void> {
+  await client.query(
+    'insert into ledger(run, outcome, lsn, id, changes) values ($1, $2, $3, $4, $5)',
+    [setting('RUN'), outcome, formatLsn(lsn), id, changes],
+  );
+}
+
+function idIn({ content }: Message): string {
+  return content.toString('utf8');
+}

@@ -1,0 +1,56 @@
+import type { Type } from '@nestjs/common';
+import type { PipelineOptions } from '../../../lib/index.js';
+import type { Delivery } from '../../../lib/engine/model/delivery.js';
+import { setting } from '../../apps/settings.js';
+import { MAX_TRANSACTIONS, type ModeName } from '../modes.js';
+import { BatchSink } from './batch.sink.js';
+import { MessagesSink } from './messages.sink.js';
+import type { Points } from './points.js';
+import { StoreSink } from './store.sink.js';
+import { TransactionSink } from './transaction.sink.js';
+
+/** What makes an application one of a mode. */
+export interface ModeProgram {
+  readonly sink: Type<object>;
+  /** Beside those that all modes have. */
+  readonly options: (points: Points) => Partial<PipelineOptions>;
+}
+
+const BATCH = { maxTransactions: MAX_TRANSACTIONS, maxDelayMs: 1_000 };
+
+export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
+  transaction: { sink: TransactionSink, options: () => ({}) },
+  batch: { sink: BatchSink, options: () => ({ batchDelivery: BATCH }) },
+  lib: {
+    sink: StoreSink,
+    options: (points) => ({
+      checkpointStore: { connection: setting('TARGET_URL') },
+      async around(_delivery, next) {
+        await next();
+        await points.at('before the store');
+      },
+    }),
+  },
+  'lib-batch': {
+    sink: StoreSink,
+    options: (points) => ({
+      checkpointStore: { connection: setting('TARGET_URL'), batch: BATCH },
+      async around(delivery, next) {
+        await next();
+        if (!travelsAlone(delivery)) points.unstored += 1;
+        if (travelsAlone(delivery) || points.unstored >= MAX_TRANSACTIONS)
+          await points.at('before the store');
+        else if (points.unstored > 1) await points.at('in a batch');
+      },
+    }),
+  },
+  messages: { sink: MessagesSink, options: () => ({ messages: true }) },
+};
+
+/** Its checkpoint is stored on its own. */
+function travelsAlone(delivery: Delivery): boolean {
+  return (
+    delivery.kind === 'transaction' &&
+    Symbol.asyncIterator in delivery.transaction.changes
+  );
+}

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Kill, Place } from './plan.js';
+import type { Stage } from './stage.js';
+
+/** The latest of the random moments, from the start of the process: booting takes the first half second. */
+const LATEST_MS = 1_600;
+/** How often a point is passed at most before the application stands there. */
+const PASSES = 6;
+/** Transactions in an open batch; one that is closed has more. */
+const WAITING = 3;
+
+/** Kills the running application at its place. The load goes on. */
+export async function strike(stage: Stage, kill: Kill): Promise<void> {
+  await STRIKES[kill.place](stage, kill);
+  stage.load.resume();
+}
+
+type Strike = (stage: Stage, kill: Kill) => Promise<void>;
+
+const STRIKES: Readonly<Record<Place, Strike>> = {
+  async 'at a random moment'(stage, { delay }) {
+    stage.load.makeLarge();
+    await sleep(delay * LATEST_MS);
+    await stage.kill();
+  },
+
+  async idle(stage) {
+    await stage.idle();
+    await stage.kill();
+  },
+
+  async 'while it arrives'(stage, { place }) {
+    await stage.stand(place);
+    stage.load.makeLarge();
+    await stage.stands(place);
+    await stage.kill();
+  },
+
+  async 'while draining'(stage, { place, delay }) {
+    if (stage.promise.points.includes('in an open batch')) {
+      // It is closed by the end, and handed over then.
+      await stage.opensBatch(place, WAITING);
+      await stage.drains();
+      await stage.stands(place);
+    } else {
+      await stage.stand(place, passes(delay));
+      await stage.stands(place);
+      await stage.drains();
+    }
+    await stage.kill();
+  },
+
+  async 'in an open batch'(stage, { place }) {
+    await stage.opensBatch(place, WAITING);
+    await stage.kill();
+  },
+
+  'in a transaction': standing,
+  'before the ack': standing,
+  'before the store': standing,
+  'in a batch': standing,
+  'in a message': standing,
+  'before the ack of a message': standing,
+};
+
+async function standing(stage: Stage, { place, delay }: Kill): Promise<void> {
+  await stage.stand(place, passes(delay));
+  await stage.stands(place);
+  await stage.kill();
+}
+
+function passes(delay: number): number {
+  return Math.floor(delay * PASSES);
+}
