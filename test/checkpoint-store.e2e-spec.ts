@@ -248,7 +248,7 @@ describe('its table', () => {
     ).toEqual([{ note: 'ours' }]);
   });
 
-  it.each(['Mixed Case', `q"uo'te;--`, 'a.b', '%I', '$1', 'x'.repeat(63)])(
+  it.each(['Mixed Case', `q"uo'te;--`, '%I', '$1', 'x'.repeat(63)])(
     'may be named %s',
     async (table) => {
       const database = await suite.database();

@@ -67,7 +67,6 @@ describe('the checkpoint table', () => {
     'größe',
     '$$',
     '%I',
-    'a.b',
     '$1',
     'x'.repeat(63),
   ])('may be named %s', async (name) => {
@@ -82,6 +81,14 @@ describe('the checkpoint table', () => {
         [relationOid, quotedName],
       ),
     ).toEqual([{ name, same: true }]);
+  });
+
+  it('may not be named with a dot, which would be meant for a schema', () => {
+    expect(
+      () => new CheckpointTable(async () => [], { table: 'app.positions' }),
+    ).toThrow(
+      'must be the name of a table without its schema, of 1 to 63 bytes and without a dot; the search path of the connection decides where it is.',
+    );
   });
 
   it('is created in the first schema of the search path and stays there when the path changes', async () => {
