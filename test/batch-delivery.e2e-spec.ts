@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Lsn } from '../lib/engine/model/lsn.js';
+import { parseLsn, type Lsn } from '../lib/engine/model/lsn.js';
 import { range } from './support/copy.js';
 import { haltedFor, slotAndCheckpoint } from './support/halted.js';
 import {
@@ -58,6 +58,30 @@ it('hands over transactions together, in the order of their commits, and stores 
     'select commit_lsn = (select max(commit_lsn) from recorded) as last from replicant_checkpoints',
   );
   expect(row?.last).toBe(true);
+});
+
+it('tells what the sink was handed and has not done yet', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const release = deferred();
+  const handed: bigint[] = [];
+  const { pipeline } = await recording(source, {
+    target,
+    batchDelivery: of(2),
+    async inside({ transactions }) {
+      handed.push(...transactions.map(({ commitLsn }) => commitLsn));
+      await release.promise;
+    },
+  });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, [1, 2]);
+  await waitFor(() => handed.length === 2);
+  const { deliveredLsn, durableLsn, handler } = pipeline.status();
+  const [first = 0n, last = 0n] = handed;
+  expect(parseLsn(deliveredLsn ?? '')).toBeGreaterThan(last);
+  expect(parseLsn(durableLsn ?? '')).toBeLessThanOrEqual(first);
+  expect(handler).not.toBeNull();
+  release.resolve();
 });
 
 it('hands over what has waited long enough, and is not confirmed before', async () => {

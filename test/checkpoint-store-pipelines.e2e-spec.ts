@@ -346,6 +346,32 @@ describe('no session is left', () => {
     expect(await sessionsNamed(target, SESSION)).toEqual([]);
   });
 
+  it('after a stop that waits for a handler of the start before', async () => {
+    const { source, target } = await sourceAndTarget(suite);
+    const release = deferred();
+    const { pipeline, calls } = libraryCapture(
+      source,
+      target,
+      {},
+      { apply: () => release.promise },
+    );
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await source.query('insert into t values (1)');
+    await waitFor(() => calls.length === 1);
+    await source.query('drop publication p; insert into t values (2)');
+    await haltedFor(pipeline, 'publication/missing');
+    const before = await stored(target);
+    pipeline.start();
+    const stopped = pipeline.stop();
+    setTimeout(release.resolve, 100);
+    await stopped;
+    expect(await stored(target)).not.toEqual(before);
+    await waitFor(
+      async () => (await sessionsNamed(target, SESSION)).length === 0,
+    );
+  });
+
   it('after a stop of a halted pipeline whose handler hangs', async () => {
     const { source, target } = await sourceAndTarget(suite);
     const release = deferred();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseLsn } from '../lib/engine/model/lsn.js';
+import { formatLsn, parseLsn } from '../lib/engine/model/lsn.js';
 import { capture, inserted, type CaptureOptions } from './support/capture.js';
 import { range } from './support/copy.js';
 import { haltedFor } from './support/halted.js';
@@ -143,6 +143,7 @@ describe('a message outside transactions', () => {
     gates[0]?.resolve();
     await waitFor(() => message.calls.length === 1);
     expect(pipeline.status().handler).not.toBeNull();
+    expect(pipeline.status().deliveredLsn).toBe(formatLsn(lsn));
     expect(inserted(calls, 'id')).toEqual([1]);
     gates[1]?.resolve();
     await pipeline.caughtUp();

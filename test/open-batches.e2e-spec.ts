@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { PipelineOptions } from '../lib/engine/options/pipeline-options.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import type { BatchReason } from '../lib/engine/model/batch-reason.js';
+import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
 import { insertEach, recorded, recording } from './support/recording.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -119,4 +120,23 @@ describe.each(KINDS)('an open batch %s', (kind) => {
     expect(reasons).toEqual(['bytes']);
     expect(await recorded(target)).toEqual([1]);
   });
+});
+
+it('a batch that was given out one by one is confirmed as soon as it is done, and not with the next position', async () => {
+  const { source, target } = await sourceAndTarget(suite);
+  const { pipeline, committed } = await recording(source, {
+    target,
+    batchDelivery: { maxTransactions: 2 },
+    sinkRetry: { maxRetries: 1, backoffMs: 1 },
+    async inside({ ids }) {
+      if (ids.length > 1) throw new Error('no');
+    },
+  });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await insertEach(source, [1, 2]);
+  const end = await currentLsn(source);
+  // Positions without a transaction are stored every ten seconds.
+  await confirmedUpTo(source, `slot_${source.name}`, end, { timeout: 5_000 });
+  expect(committed).toEqual([[1], [2]]);
 });

@@ -12,6 +12,7 @@ import {
 } from './support/checkpoint-tables.js';
 import { haltedFor } from './support/halted.js';
 import { currentLsn } from './support/logical-slot.js';
+import { insertEach, recording } from './support/recording.js';
 import { TABLE } from './support/schema-changes.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -155,6 +156,34 @@ describe('a pipeline', () => {
     expect(sent).toHaveLength(2);
     expect(await storedIn(target)).toEqual(['public.t']);
   });
+
+  it.each(['batch of the sink', 'transaction', 'batch of the library'])(
+    'stores a shape with the very write that says its transaction is done: a %s',
+    async (unit) => {
+      const { source, target } = await sourceAndTarget(suite);
+      const batch = { maxTransactions: 2, maxDelayMs: 600_000 };
+      const { pipeline } = await recording(source, {
+        target,
+        ...(unit === 'batch of the sink'
+          ? { batchDelivery: batch }
+          : {
+              checkpointStore: {
+                connection: { ...target.connection },
+                ...(unit === 'batch of the library' && { batch }),
+              },
+            }),
+      });
+      pipeline.start();
+      await pipeline.whenStreaming();
+      await insertEach(source, [1, 2]);
+      await pipeline.caughtUp();
+      const [row] = await target.query<{ applied: boolean }>(
+        'select commit_lsn = (select max(commit_lsn) from recorded) as applied from replicant_checkpoints',
+      );
+      expect(row).toEqual({ applied: true });
+      expect(await storedIn(target)).toEqual(['public.t']);
+    },
+  );
 
   it('keeps the shapes of the tables that were announced last, and no more', async () => {
     const { source, target } = await sourceAndTarget(

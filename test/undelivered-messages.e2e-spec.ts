@@ -43,6 +43,30 @@ describe('a message that the server does not know to be handled', () => {
     expect(calls).toEqual([]);
   });
 
+  it('comes again though it was taken at the second attempt, and has all its attempts again', async () => {
+    const databases = await sourceAndTarget(suite);
+    const { source } = databases;
+    const line = await lifeline(source);
+    const { pipeline, message } = taking(databases, {
+      connection: line.connection,
+      sinkRetry: { maxRetries: 1, backoffMs: 1 },
+      async work() {
+        if (message.calls.length % 2 === 1) throw new Error('no');
+      },
+    });
+    let taken = 0;
+    pipeline.on('message', () => {
+      taken += 1;
+      if (taken === 1) line.proxy.reset();
+    });
+    pipeline.start();
+    await pipeline.whenStreaming();
+    await emit(source, 'p');
+    await waitFor(() => taken === 2 || pipeline.halt !== null);
+    expect(pipeline.halt).toBeNull();
+    expect(message.calls).toHaveLength(4);
+  });
+
   it('comes again after its handler has outlived the connection, once', async () => {
     const databases = await sourceAndTarget(suite);
     const { source } = databases;
