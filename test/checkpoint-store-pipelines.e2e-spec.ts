@@ -8,7 +8,8 @@ import {
   libraryCapture,
   streamingAfterOne,
 } from './support/library-capture.js';
-import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
+import { confirmedUpTo } from './support/logical-slot.js';
+import { present } from './support/present.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
 import { TcpProxy } from './support/tcp-proxy.js';
@@ -91,15 +92,18 @@ describe('a pipeline whose checkpoint the library keeps', () => {
 
   it('confirms a transaction as soon as it is stored, and not with the next position', async () => {
     const { source, target } = await sourceAndTarget(suite);
-    const { pipeline } = libraryCapture(source, target);
+    const { pipeline, calls } = libraryCapture(source, target);
     pipeline.start();
     await pipeline.whenStreaming();
     await source.query('insert into t values (1)');
-    const end = await currentLsn(source);
+    await waitFor(() => calls.length === 1);
     // Positions without a transaction are stored every ten seconds.
-    await confirmedUpTo(source, `slot_${source.name}`, end, {
-      timeout: 5_000,
-    });
+    await confirmedUpTo(
+      source,
+      `slot_${source.name}`,
+      present(calls[0]).commitLsn + 1n,
+      { timeout: 5_000 },
+    );
   });
 
   it('is not taken for half done when a handler resolves without the rest: all of it comes again', async () => {

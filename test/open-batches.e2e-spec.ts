@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { PipelineOptions } from '../lib/engine/options/pipeline-options.js';
 import type { Pipeline } from '../lib/engine/pipeline.js';
 import type { BatchReason } from '../lib/engine/model/batch-reason.js';
-import { confirmedUpTo, currentLsn } from './support/logical-slot.js';
+import { confirmedUpTo } from './support/logical-slot.js';
+import { present } from './support/present.js';
 import { insertEach, recorded, recording } from './support/recording.js';
 import { sourceAndTarget } from './support/source-and-target.js';
 import { useServer } from './support/suite.js';
@@ -132,11 +133,18 @@ it('a batch that was given out one by one is confirmed as soon as it is done, an
       if (ids.length > 1) throw new Error('no');
     },
   });
+  const delivered: bigint[] = [];
+  pipeline.on('delivered', ({ commitLsn }) => delivered.push(commitLsn));
   pipeline.start();
   await pipeline.whenStreaming();
   await insertEach(source, [1, 2]);
-  const end = await currentLsn(source);
+  await waitFor(() => delivered.length === 2);
   // Positions without a transaction are stored every ten seconds.
-  await confirmedUpTo(source, `slot_${source.name}`, end, { timeout: 5_000 });
+  await confirmedUpTo(
+    source,
+    `slot_${source.name}`,
+    present(delivered[1]) + 1n,
+    { timeout: 5_000 },
+  );
   expect(committed).toEqual([[1], [2]]);
 });
