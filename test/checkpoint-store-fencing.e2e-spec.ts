@@ -30,8 +30,6 @@ async function expectFenced(
     () => store.commit(0x900n, 0x920n),
     () => store.confirm(0x920n),
   ];
-  const { advancedTo } = store;
-  if (advancedTo !== null) writes.push(() => store.retract(advancedTo));
   for (const write of writes) {
     const failure = await write().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ConnectionFault);

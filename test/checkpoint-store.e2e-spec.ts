@@ -94,23 +94,6 @@ describe('the checkpoint store', () => {
     expect(await rows(database)).toEqual(before);
   });
 
-  it('takes a commit back, and no other', async () => {
-    const database = await suite.database();
-    const { store } = await connectedStore(database);
-    await store.commit(0x100n, 0x120n);
-    const before = await rows(database);
-    await store.retract(0xffn);
-    expect(await rows(database)).toEqual(before);
-    await store.retract(0x100n);
-    // The transaction at 100 is still to come.
-    expect(await store.load()).toMatchObject({
-      commitLsn: 0xffn,
-      confirmedLsn: 0x100n,
-    });
-    await store.commit(0x100n, 0x120n);
-    expect(await store.load()).toMatchObject({ commitLsn: 0x100n });
-  });
-
   it('merges the shapes that it is given into those that are stored, with the next write', async () => {
     const database = await suite.database();
     const { store } = await connectedStore(database);

@@ -8,7 +8,7 @@ import type {
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { HaltFacts } from '../model/halt.js';
-import { formatLsn, watermarkBelow, type Lsn } from '../model/lsn.js';
+import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { ResolvedCheckpointStoreOptions } from '../options/delivery-options.js';
 import type { SessionTarget } from '../server/session.js';
 import { fetchRow, textIn } from './checkpoint-query.js';
@@ -94,15 +94,6 @@ export class PostgresCheckpointStore implements CheckpointStore {
   async confirm(lsn: Lsn): Promise<void> {
     const { commitLsn, confirmedLsn } = this.#positions();
     await this.#move({ commitLsn, confirmedLsn: later(confirmedLsn, lsn) });
-  }
-
-  async retract(commitLsn: Lsn): Promise<void> {
-    if (this.#row?.commitLsn !== commitLsn) return;
-    // The positions before it are gone, but nothing commits between its own and the one below.
-    await this.#write(
-      { commitLsn: watermarkBelow(commitLsn), confirmedLsn: commitLsn },
-      commitLsn,
-    );
   }
 
   keepRelations(patch: string | null): void {

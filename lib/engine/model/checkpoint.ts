@@ -60,8 +60,8 @@ export interface CheckpointKeeper {
   home(): Promise<CheckpointHome>;
 }
 
-/** The checkpoint of a sink that keeps none: the library writes it, after the sink has done its work. */
-export interface CheckpointStore extends CheckpointKeeper {
+/** The checkpoint of a sink that keeps none: the library writes it, after the sink has done its work, so it is never taken back. */
+export interface CheckpointStore extends Omit<CheckpointKeeper, 'retract'> {
   /**
    * Stores that everything through a transaction is done, and tries again as its options say.
    *

@@ -16,7 +16,7 @@ const NOTHING: UnstoredRelations = new Map();
 export class ShapeStorage {
   readonly #history: RelationHistory;
   /** `null` for a checkpoint without a place for shapes. */
-  readonly #keeper: CheckpointKeeper | null;
+  readonly #keeper: Pick<CheckpointKeeper, 'keepRelations'> | null;
   /** What the checkpoint was handed. */
   #offered: UnstoredRelations = NOTHING;
 

@@ -55,7 +55,7 @@ export function furthestOf(position: CheckpointPosition): Lsn | null {
 }
 
 async function readKeeper(
-  keeper: CheckpointKeeper,
+  keeper: Pick<CheckpointKeeper, 'identify' | 'load'>,
   context: CheckpointContext,
 ): Promise<CheckpointPosition> {
   keeper.identify(context);
