@@ -256,6 +256,30 @@ describe('a pipeline whose checkpoint the library keeps', () => {
   );
 });
 
+/** A pipeline whose handler holds the first transaction until it is released. */
+async function heldAtFirst(options: { readonly drainTimeout?: number } = {}) {
+  const { source, target } = await sourceAndTarget(suite);
+  const release = deferred();
+  onTestFinished(() => release.resolve());
+  const { pipeline, calls } = libraryCapture(
+    source,
+    target,
+    {},
+    { ...options, apply: () => release.promise },
+  );
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await source.query('insert into t values (1)');
+  await waitFor(() => calls.length === 1);
+  return { source, target, pipeline, calls, release };
+}
+
+async function noSession(target: TestDatabase): Promise<void> {
+  await waitFor(
+    async () => (await sessionsNamed(target, SESSION)).length === 0,
+  );
+}
+
 describe('no session is left', () => {
   it('after a stop, while none is lost', async () => {
     const { source, target } = await sourceAndTarget(suite);
@@ -263,28 +287,15 @@ describe('no session is left', () => {
     await streamingAfterOne(pipeline, source);
     expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
     await pipeline.stop();
-    await waitFor(
-      async () => (await sessionsNamed(target, SESSION)).length === 0,
-    );
+    await noSession(target);
   });
 
   it('after a handler has outlived a stop: what it did is not stored, and comes again', async () => {
-    const { source, target } = await sourceAndTarget(suite);
-    const release = deferred();
-    const { pipeline, calls } = libraryCapture(
-      source,
-      target,
-      {},
-      { drainTimeout: 100, apply: () => release.promise },
-    );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await waitFor(() => calls.length === 1);
+    const { target, pipeline, calls, release } = await heldAtFirst({
+      drainTimeout: 100,
+    });
     await pipeline.stop();
-    await waitFor(
-      async () => (await sessionsNamed(target, SESSION)).length === 0,
-    );
+    await noSession(target);
     const before = await stored(target);
     release.resolve();
     pipeline.start();
@@ -295,27 +306,14 @@ describe('no session is left', () => {
   });
 
   it('after a handler has outlived a halt: what it did is stored', async () => {
-    const { source, target } = await sourceAndTarget(suite);
-    const release = deferred();
-    const { pipeline, calls } = libraryCapture(
-      source,
-      target,
-      {},
-      { apply: () => release.promise },
-    );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await waitFor(() => calls.length === 1);
+    const { source, target, pipeline, release } = await heldAtFirst();
     // What is decoded next finds its publication gone.
     await source.query('drop publication p; insert into t values (2)');
     await haltedFor(pipeline, 'publication/missing');
     expect(await sessionsNamed(target, SESSION)).toHaveLength(1);
     const before = await stored(target);
     release.resolve();
-    await waitFor(
-      async () => (await sessionsNamed(target, SESSION)).length === 0,
-    );
+    await noSession(target);
     expect(await stored(target)).not.toEqual(before);
     expect(await stored(target)).toHaveLength(1);
   });
@@ -347,50 +345,26 @@ describe('no session is left', () => {
   });
 
   it('after a stop that waits for a handler of the start before', async () => {
-    const { source, target } = await sourceAndTarget(suite);
-    const release = deferred();
-    const { pipeline, calls } = libraryCapture(
-      source,
-      target,
-      {},
-      { apply: () => release.promise },
-    );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await waitFor(() => calls.length === 1);
+    const { source, target, pipeline, release } = await heldAtFirst();
     await source.query('drop publication p; insert into t values (2)');
     await haltedFor(pipeline, 'publication/missing');
     const before = await stored(target);
     pipeline.start();
     const stopped = pipeline.stop();
-    setTimeout(release.resolve, 100);
+    await waitFor(() => pipeline.state === 'draining');
+    release.resolve();
     await stopped;
     expect(await stored(target)).not.toEqual(before);
-    await waitFor(
-      async () => (await sessionsNamed(target, SESSION)).length === 0,
-    );
+    await noSession(target);
   });
 
   it('after a stop of a halted pipeline whose handler hangs', async () => {
-    const { source, target } = await sourceAndTarget(suite);
-    const release = deferred();
-    onTestFinished(() => release.resolve());
-    const { pipeline, calls } = libraryCapture(
-      source,
-      target,
-      {},
-      { drainTimeout: 100, apply: () => release.promise },
-    );
-    pipeline.start();
-    await pipeline.whenStreaming();
-    await source.query('insert into t values (1)');
-    await waitFor(() => calls.length === 1);
+    const { source, target, pipeline } = await heldAtFirst({
+      drainTimeout: 100,
+    });
     await source.query('drop publication p; insert into t values (2)');
     await haltedFor(pipeline, 'publication/missing');
     await pipeline.stop();
-    await waitFor(
-      async () => (await sessionsNamed(target, SESSION)).length === 0,
-    );
+    await noSession(target);
   });
 });
