@@ -42,6 +42,7 @@ export type {
   CheckpointHome,
   CheckpointKeeper,
   CheckpointReader,
+  SnapshotProgressReader,
   StoredCheckpoint,
 } from './engine/model/checkpoint.js';
 export { ChangesError } from './engine/model/changes-error.js';
@@ -65,6 +66,12 @@ export type {
   SessionIdentity,
   SessionIdentityContext,
 } from './engine/model/session-identity.js';
+export type {
+  SnapshotCheckpoint,
+  SnapshotContext,
+  SnapshotMode,
+  SnapshotRow,
+} from './engine/model/snapshot.js';
 export type { SinkKind } from './engine/model/sink-kind.js';
 export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
@@ -89,6 +96,12 @@ export type {
   TypesOption,
 } from './engine/options/pipeline-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
+export type {
+  IncrementalSnapshotOptions,
+  InitialSnapshotOptions,
+  ResolvedSnapshotOptions,
+  SnapshotOption,
+} from './engine/options/snapshot-options.js';
 export { Pipeline } from './engine/pipeline.js';
 export { PipelineStateError } from './engine/pipeline/state-error.js';
 export type {
@@ -97,6 +110,7 @@ export type {
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
+export type { SnapshotStatus } from './engine/telemetry/snapshot-status.js';
 export type { SlotWait } from './engine/telemetry/slot-wait.js';
 export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {

@@ -21,7 +21,7 @@ const ALLOWED = {
   assemble: [],
   checkpoint: ['options', 'server'],
   deliver: ['server', 'checkpoint'],
-  snapshot: ['deliver', 'server', 'values'],
+  snapshot: ['deliver', 'server', 'telemetry', 'values'],
 };
 
 /** What joins the rooms: the file, and the room of the same name. */

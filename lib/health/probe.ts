@@ -18,6 +18,7 @@ export const CONDITIONS = {
   off: { startup: 'up', liveness: 'up', readiness: 'up' },
   idle: { startup: 'down', liveness: 'up', readiness: 'down' },
   connecting: { startup: 'down', liveness: 'up', readiness: 'down' },
+  snapshotting: { startup: 'up', liveness: 'up', readiness: 'degraded' },
   streaming: { startup: 'up', liveness: 'up', readiness: 'up' },
   standby: { startup: 'up', liveness: 'up', readiness: 'up' },
   reconnecting: { startup: 'up', liveness: 'up', readiness: 'degraded' },

@@ -1,4 +1,7 @@
-import type { SinkCheckpoint } from '../model/checkpoint.js';
+import type {
+  SinkCheckpoint,
+  SnapshotProgressReader,
+} from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Message, MessageContext } from '../model/message.js';
 import type {
@@ -10,6 +13,11 @@ import type {
   SessionIdentityContext,
 } from '../model/session-identity.js';
 import type { SinkKind } from '../model/sink-kind.js';
+import type {
+  AnySnapshotRow,
+  SnapshotCheckpoint,
+  SnapshotContext,
+} from '../model/snapshot.js';
 import type { SlotOriginContext } from '../model/slot-origin.js';
 import type { Transaction } from '../model/transaction.js';
 
@@ -30,6 +38,12 @@ export interface SinkMethods {
   readonly tables?: readonly string[];
   /** Takes messages outside transactions. Needed by the option `messages`. */
   readonly message?: MessageHandler;
+  /** Takes rows that exist already. Needed by the option `snapshot`. */
+  snapshot?(rows: readonly AnySnapshotRow[], context: SnapshotContext): unknown;
+  /** Told when an initial snapshot is done; stores the position behind it unless the library does. */
+  snapshotComplete?(checkpoint: SnapshotCheckpoint): unknown;
+  /** Reads what {@link SnapshotContext.progress} was stored last, for a sink that stores it by itself. */
+  readonly snapshotProgress?: SnapshotProgressReader;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */
   readonly sessionIdentity?: (
     identity: SessionIdentity,

@@ -1,6 +1,7 @@
 import type { ConnectionFault } from '../model/connection-fault.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Message } from '../model/message.js';
+import type { AnySnapshotRow, SnapshotContext } from '../model/snapshot.js';
 import type { Relation } from '../model/relation.js';
 import type { Transaction } from '../model/transaction.js';
 
@@ -51,6 +52,17 @@ export interface MessageWork {
   readonly message: Message;
   /** Payload bytes that it holds. */
   readonly bytes: number;
+}
+
+/** Rows of a snapshot. They take part in the order and move no position. */
+export interface ChunkWork {
+  readonly kind: 'chunk';
+  readonly rows: readonly AnySnapshotRow[];
+  readonly context: SnapshotContext;
+  /** Bytes that they hold. */
+  readonly bytes: number;
+  /** The sink has taken them, and their progress is stored. */
+  taken(): void;
 }
 
 /** Nothing to do for the sink: applied before, or without any change. It keeps its place in the order. */

@@ -23,6 +23,10 @@ export interface StoredCheckpoint {
    * Absent from a keeper that does not store them.
    */
   readonly relations?: string | null;
+  /**
+   * What {@link CheckpointKeeper.storeProgress} stored last; `null` when nothing was. Absent from a keeper that does not store it.
+   */
+  readonly progress?: string | null;
 }
 
 /** Where a checkpoint table is, so that a publication that carries it can be refused. */
@@ -55,6 +59,13 @@ export interface CheckpointKeeper {
    * it does not notice a schema change that is made while the pipeline is down.
    */
   keepRelations?(patch: string | null): void;
+  /**
+   * Stores {@link SnapshotContext.progress} in place of what was stored before, unless another process has changed that since it was read.
+   * A keeper without it cannot keep the progress of a snapshot.
+   */
+  storeProgress?(progress: string): Promise<void>;
+  /** The progress that is stored, as far as this process knows: it was read, or written by the sink or by {@link storeProgress}. */
+  readonly storedProgress?: string | null;
   /** Commit position that was last advanced to since {@link load}; `null` when none was. */
   readonly advancedTo: Lsn | null;
   home(): Promise<CheckpointHome>;
@@ -78,6 +89,11 @@ export interface CheckpointStore extends Omit<CheckpointKeeper, 'retract'> {
 export type CheckpointReader = (
   context: CheckpointContext,
 ) => Promise<Lsn | null>;
+
+/** A sink's own way to say what {@link SnapshotContext.progress} it stored last; `null` for none yet. */
+export type SnapshotProgressReader = (
+  context: CheckpointContext,
+) => Promise<string | null>;
 
 /** Where a checkpoint comes from: a keeper that the sink advances, one that the library advances, or a method of the sink. */
 export type SinkCheckpoint =

@@ -1,4 +1,5 @@
 import type { Message } from './message.js';
+import type { SnapshotContext, SnapshotRow } from './snapshot.js';
 import type { Transaction } from './transaction.js';
 
 /** What a sink is handed in one call. */
@@ -7,4 +8,10 @@ export type Delivery =
   /** In ascending order of their commits; at least one. */
   | { readonly kind: 'batch'; readonly transactions: readonly Transaction[] }
   /** Outside any transaction. */
-  | { readonly kind: 'message'; readonly message: Message };
+  | { readonly kind: 'message'; readonly message: Message }
+  /** Rows that existed already, of one table. */
+  | {
+      readonly kind: 'snapshot';
+      readonly rows: readonly SnapshotRow[];
+      readonly context: SnapshotContext;
+    };

@@ -79,6 +79,18 @@ export const HALTS = {
     remedy:
       'Leave application names that begin with nestjs-replicant out of synchronous_standby_names: the commit of the sink would wait for itself.',
   },
+  'preflight/select_privilege': {
+    cause:
+      'The role of the connection may not read a table that the snapshot copies. The stream needs no such privilege, a copy does.',
+    remedy:
+      'Run the GRANT statements of the detail, as the owner of the tables; then start the pipeline again.',
+  },
+  'preflight/row_security': {
+    cause:
+      'A table that the snapshot copies has row security that applies to the role of the connection: the stream carries every row, and the copy would lack some.',
+    remedy:
+      'Run the statement of the detail, as a superuser; then start the pipeline again.',
+  },
   'slot/not_usable': {
     cause:
       'The slot is not a durable logical slot of this database with this output plugin and without two-phase decoding.',
@@ -129,6 +141,11 @@ export const HALTS = {
     cause:
       'The sink has a checkpoint, so the slot has existed, and it is gone.',
     remedy: `The changes since the checkpoint are lost with the slot: ${LOAD_ANEW}.`,
+  },
+  'data_gap/slot_missing_with_progress': {
+    cause:
+      'The sink has the progress of a snapshot, so the slot has existed, and it is gone.',
+    remedy: `The changes since the snapshot began are lost with the slot: remove the progress, ${LOAD_ANEW}; or let the snapshot copy everything anew.`,
   },
   'data_gap/slot_moved': {
     cause:
@@ -186,6 +203,30 @@ export const HALTS = {
       'The sink has done its work, and the checkpoint could not be written after it, more often than checkpointStore.maxRetries allows.',
     remedy:
       'Make the database of checkpointStore.connection available and writable; then start the pipeline again. What the sink did last comes again.',
+  },
+  snapshot_incomplete: {
+    cause:
+      'The slot is there and the sink has no checkpoint: the process that copied the rows was killed before it was done.',
+    remedy:
+      'Stop the pipeline, call pipeline.dropSlot() and start it again: it makes a new slot and copies everything anew. With the mode incremental a snapshot goes on where it was.',
+  },
+  snapshot_failed: {
+    cause:
+      'A method with @OnSnapshot() or @OnSnapshotComplete() rejected, for whatever reason. Nothing of its rows counts as copied.',
+    remedy:
+      'See halt.sinkError(); mend the sink or its database, then start the pipeline again: it copies everything anew in the mode initial, and goes on behind the last chunk in the mode incremental.',
+  },
+  snapshot_progress_invalid: {
+    cause:
+      'What is stored as the progress of the snapshot was not written by this library, or is damaged.',
+    remedy:
+      'Restore the progress that was stored last, or remove progress and checkpoint and drop the slot to copy everything anew.',
+  },
+  snapshot_table_contended: {
+    cause:
+      'A table without a primary key was written to each time that it was copied. Such a table can only be copied whole, while nobody writes to it.',
+    remedy:
+      'Give the table a primary key, or start the pipeline again at a time when nobody writes to it, or use the mode initial.',
   },
   'command_error/permanent': {
     cause:

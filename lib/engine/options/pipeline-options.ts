@@ -6,6 +6,7 @@ import type {
   SinkRetryOptions,
 } from './delivery-options.js';
 import type { HealthOptions } from './health-options.js';
+import type { SnapshotOption } from './snapshot-options.js';
 
 /** Settings of a connection as the `pg` module takes them, or a connection string. */
 export type ConnectionSettings = string | ClientConfig;
@@ -94,6 +95,13 @@ export interface PipelineOptions {
    * @default false
    */
   goForwardOnly?: boolean;
+  /**
+   * Copies the rows that exist already to the sink's `@OnSnapshot()` method, which is then needed; see docs/snapshots.md. `true` copies them
+   * before anything is streamed; `{ mode: 'incremental' }` in chunks beside the stream. Not together with `goForwardOnly`.
+   *
+   * @default false
+   */
+  snapshot?: SnapshotOption | null;
   /**
    * What values sinks receive; see {@link TypesOption}.
    *

@@ -19,6 +19,10 @@ import {
   positiveInteger,
   refuseUnknown,
 } from './option-checks.js';
+import {
+  resolveSnapshot,
+  type ResolvedSnapshotOptions,
+} from './snapshot-options.js';
 import type {
   AroundDelivery,
   ConnectionOption,
@@ -42,6 +46,7 @@ export interface ResolvedOptions {
   readonly failover: boolean;
   readonly leaderElection: boolean;
   readonly goForwardOnly: boolean;
+  readonly snapshot: ResolvedSnapshotOptions | null;
   readonly types: TypesOption;
   readonly readPacing: boolean;
   readonly onHalt: 'stay' | 'exit';
@@ -65,6 +70,7 @@ const KNOWN = new Set([
   'failover',
   'leaderElection',
   'goForwardOnly',
+  'snapshot',
   'types',
   'readPacing',
   'onHalt',
@@ -109,6 +115,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     failover: flag('failover', options.failover, false),
     leaderElection: flag('leaderElection', options.leaderElection, false),
     goForwardOnly: flag('goForwardOnly', options.goForwardOnly, false),
+    snapshot: snapshot(options),
     types: types(options.types),
     readPacing: flag('readPacing', options.readPacing, true),
     onHalt: oneOf('onHalt', options.onHalt, ['stay', 'exit']),
@@ -118,6 +125,19 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     health: resolveHealth(options.health),
     around: around(options.around),
   };
+}
+
+function snapshot({
+  snapshot: value,
+  goForwardOnly,
+}: PipelineOptions): ResolvedSnapshotOptions | null {
+  const resolved = resolveSnapshot(value);
+  if (resolved !== null && goForwardOnly === true)
+    throw new ReplicantConfigError(
+      'snapshot',
+      'copies the rows that exist already, and goForwardOnly leaves them out: remove one of the two.',
+    );
+  return resolved;
 }
 
 /** A batch of the library's checkpoint belongs to that, and would else look like a misspelt name. */

@@ -2,6 +2,7 @@ import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
 import { PipelineProgress } from './progress.js';
+import { SnapshotRecord } from './snapshot-record.js';
 import { EventHub } from '../telemetry/pipeline-events.js';
 import type { PipelineState } from '../telemetry/pipeline-state.js';
 import {
@@ -14,6 +15,9 @@ import {
 export class PipelineRecord {
   readonly events = new EventHub();
   readonly progress = new PipelineProgress();
+  readonly snapshot = new SnapshotRecord((event, payload) =>
+    this.events.emit(event, payload),
+  );
   #state: PipelineState = 'idle';
   #reason: string | null = null;
   #since = new Date();
@@ -45,6 +49,10 @@ export class PipelineRecord {
   connecting(): void {
     this.#halt = null;
     this.#enter('connecting', null);
+  }
+
+  snapshotting(): void {
+    this.#enter('snapshotting', null);
   }
 
   streaming(): void {

@@ -27,6 +27,7 @@ export function pipelineStatus(
     since: since.toISOString(),
     ...liveStatus(state, connection, work, slot),
     ...progress.status,
+    snapshot: record.snapshot.status,
     waiting: slotWait,
     halt: halt?.toJSON() ?? null,
   };

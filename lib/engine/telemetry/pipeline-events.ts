@@ -3,6 +3,7 @@ import { errorClass } from '../model/error-class.js';
 import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
+import type { SnapshotMode } from '../model/snapshot.js';
 import type { PipelineState } from './pipeline-state.js';
 
 /** What a pipeline tells. No event carries a row value. */
@@ -77,6 +78,31 @@ export interface PipelineEvents {
     /** Commit position of the transaction that is the first to carry the new shape. */
     readonly commitLsn: Lsn;
   };
+  /** A snapshot begins, or goes on after an interruption. */
+  snapshotStarted: {
+    readonly mode: SnapshotMode;
+    readonly tables: number;
+    /** Tables among them that were copied before. */
+    readonly done: number;
+  };
+  /** A table is copied. */
+  snapshotTable: {
+    /** `schema.table`. */
+    readonly table: string;
+    /** Rows of it that the sink has taken since this process began to copy it. */
+    readonly rows: number;
+  };
+  /** A table without a key was written to while it was copied, and is copied anew. */
+  snapshotTableAgain: { readonly table: string };
+  /** Everything is copied. */
+  snapshotCompleted: {
+    readonly mode: SnapshotMode;
+    readonly tables: number;
+    /** Rows that the sink has taken since this process began to copy. */
+    readonly rows: number;
+    /** Since this process began to copy. */
+    readonly durationMilliseconds: number;
+  };
   /** Something a person should look at, though nothing is lost. */
   warning: { readonly message: string };
 }
@@ -106,6 +132,10 @@ export class EventHub {
     retry: new Set(),
     skipped: new Set(),
     schemaChange: new Set(),
+    snapshotStarted: new Set(),
+    snapshotTable: new Set(),
+    snapshotTableAgain: new Set(),
+    snapshotCompleted: new Set(),
     warning: new Set(),
   };
 

@@ -3,6 +3,7 @@
  *
  * - `idle`: not started yet
  * - `connecting`: on the way to the first stream
+ * - `snapshotting`: the rows that exist already are copied, before anything is streamed (option `snapshot`)
  * - `streaming`: transactions arrive
  * - `reconnecting`: the connection was lost or refused; it is tried again
  * - `standby`: another process holds the slot; this one takes over when it is gone (option `leaderElection`)
@@ -13,6 +14,7 @@
 export type PipelineState =
   | 'idle'
   | 'connecting'
+  | 'snapshotting'
   | 'streaming'
   | 'reconnecting'
   | 'standby'

@@ -1,6 +1,7 @@
 import type { Delivery } from '../model/delivery.js';
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
+import type { SnapshotStatus } from './snapshot-status.js';
 import type { SlotWait } from './slot-wait.js';
 import type { SlotStatus } from './slot-status.js';
 
@@ -64,6 +65,8 @@ export interface PipelineStatus {
   readonly changes: number;
   /** When it had applied the last of them, ISO 8601. */
   readonly lastProgressAt: string | null;
+  /** How far a snapshot is, or was when it was done; `null` when this process has copied nothing. */
+  readonly snapshot: SnapshotStatus | null;
   /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
   readonly waiting: SlotWait | null;
   readonly halt: {

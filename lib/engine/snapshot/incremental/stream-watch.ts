@@ -1,0 +1,26 @@
+import type { Lsn } from '../../model/lsn.js';
+import type {
+  BeginMessage,
+  CommitMessage,
+  DeleteMessage,
+  InsertMessage,
+  TruncateMessage,
+  UpdateMessage,
+} from '../../model/replication-message.js';
+
+/** A message by which rows change. */
+export type RowMessage =
+  InsertMessage | UpdateMessage | DeleteMessage | TruncateMessage;
+
+/**
+ * Is told what the stream brings, in its order and as soon as it is received, before it is handed over. Records hold the server's text of
+ * every value, whatever the option `types` says.
+ */
+export interface StreamWatch {
+  /** Everything that commits below `finalLsn` was received. */
+  begin(message: BeginMessage): void;
+  change(message: RowMessage): void;
+  commit(message: CommitMessage): void;
+  /** Everything that commits below this position was received: the server told it outside a transaction. */
+  keepalive(position: Lsn): void;
+}

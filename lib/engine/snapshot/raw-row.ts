@@ -1,0 +1,14 @@
+/** The values of one row as the server's text, in the order of {@link PublishedTable.columns}; `null` for NULL. */
+export type RawRow = readonly (string | null)[];
+
+/** Rows that are handed over together. */
+export interface Page {
+  readonly rows: readonly RawRow[];
+  /** Of their text. */
+  readonly bytes: number;
+}
+
+/** A page or a chunk ends with the row by which it reaches this. */
+export const PAGE_BYTES = 4 * 1024 * 1024;
+/** A page ends with this row. */
+export const PAGE_ROWS = 1_000;
