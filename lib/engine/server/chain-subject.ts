@@ -1,4 +1,4 @@
-import type { SinkCheckpoint } from '../model/checkpoint.js';
+import type { CheckpointContext, SinkCheckpoint } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type {
   SessionIdentity,
@@ -15,6 +15,7 @@ export interface ConsultedSink {
   /** @default 'mirror' */
   readonly kind?: SinkKind;
   readonly checkpoint: SinkCheckpoint;
+  snapshotProgress?(context: CheckpointContext): unknown;
   readonly sessionIdentity?: (
     identity: SessionIdentity,
     context: SessionIdentityContext,

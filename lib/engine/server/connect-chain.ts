@@ -14,6 +14,7 @@ import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
 import { refuseFeedback } from './preflight.js';
+import { prepareProgress } from './progress-reading.js';
 import { requirePublications } from './publications.js';
 import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
@@ -64,6 +65,7 @@ export async function runConnectChain(
     options.publications,
   );
   requireConsent(position, subject);
+  if (options.snapshot?.mode === 'incremental') await prepareProgress(sink);
   const { database } = identity;
   const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
   const slot = await locateSlot(session, subject, context, place, position);
