@@ -23,6 +23,7 @@ import { PipelineStateError } from './pipeline/state-error.js';
 import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
+import type { UnfinishedSlot } from './server/chain-subject.js';
 import { withSqlSession } from './server/session.js';
 import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
@@ -47,6 +48,7 @@ export class Pipeline {
   readonly #work = new SinkWork();
   readonly #slotWatch: SlotWatch;
   readonly #handlers = new HandlerScope();
+  readonly #unfinishedSlot: UnfinishedSlot = { consistentPoint: null };
   readonly #lifecycle: PipelineLifecycle;
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
@@ -302,6 +304,7 @@ export class Pipeline {
         schema: this.#schema,
         work: this.#work,
         handlers: this.#handlers,
+        unfinishedSlot: this.#unfinishedSlot,
         streaming: () => this.#streaming(),
         moved: () => this.#moved(),
       },

@@ -35,10 +35,30 @@ function pass(end: bigint): Work {
   return { kind: 'pass', end, empty: false };
 }
 
+function chunk(relation: string): Work {
+  return {
+    kind: 'chunk',
+    rows: [],
+    context: {
+      pipeline: 'orders',
+      slotName: 'orders',
+      mode: 'incremental',
+      relation,
+      snapshotLsn: 1n,
+      firstForTable: false,
+      complete: false,
+      progress: null,
+    },
+    bytes: 100,
+    taken: () => {},
+  };
+}
+
 /** Ports of a delivery without batches, of which some do something. */
 function ports(some: Partial<DeliveryPorts>): DeliveryPorts {
   return {
     deliver: async () => 10n,
+    copy: async () => {},
     gather: async () => {},
     flush: async () => {},
     batchLost: () => {},
@@ -70,6 +90,7 @@ class Stage {
           await this.#work(`deliver ${one.transaction.xid}`);
           return one.kind === 'transaction' ? one.end : one.arrival.ended;
         },
+        copy: ({ context }) => this.#work(`copy ${context.relation}`),
         gather: (one) => this.#work(`gather ${one.transaction.xid}`),
         flush: (works, reason) =>
           this.#work(

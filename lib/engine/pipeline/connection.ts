@@ -5,11 +5,14 @@ import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import type { SnapshotProgress } from '../model/snapshot-progress.js';
 import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
-import { PipelineIntake } from './intake.js';
+import { backfillOf } from './incremental-snapshot.js';
+import { copyFirst } from './initial-snapshot.js';
+import { type IntakePorts, PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
@@ -18,6 +21,7 @@ import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { withSqlSession } from '../server/session.js';
 import { readTypes } from '../server/type-catalog.js';
+import type { Backfill } from '../snapshot/incremental/backfill.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -41,6 +45,8 @@ export class PipelineConnection {
   readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
   readonly #backpressure: Backpressure;
+  /** `null` when nothing is ever copied beside the stream. */
+  readonly #backfill: Backfill | null;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
   /** Transactions up to this commit position were applied before. */
@@ -51,6 +57,7 @@ export class PipelineConnection {
     subject: ConnectionSubject,
     session: ReplicationSession,
     plan: StreamPlan,
+    progress: SnapshotProgress | null,
   ) {
     this.#subject = subject;
     this.#session = session;
@@ -67,7 +74,12 @@ export class PipelineConnection {
       subject.sink.checkpoint.kind !== 'reader',
       subject.sink.kind === 'appendLog',
     );
-    this.#intake = new PipelineIntake(subject.options.types, {
+    this.#backfill = backfillOf(subject, plan, progress, {
+      deliver: (work) => this.#delivery.push(work),
+      askPosition: () => this.#feedback.ask(),
+      failed: (error) => this.#fail(error),
+    });
+    const intakePorts: IntakePorts = {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
@@ -79,7 +91,12 @@ export class PipelineConnection {
         this.#moved();
       },
       fail: (error) => this.#fail(error),
-    });
+    };
+    this.#intake = new PipelineIntake(
+      subject.options.types,
+      intakePorts,
+      this.#backfill?.watch,
+    );
     this.#shapes = new ShapeStorage(
       subject.schema.history,
       subject.sink.checkpoint,
@@ -127,7 +144,14 @@ export class PipelineConnection {
     entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
     return withPlannedSession(subject, entered, async (session, plan) => {
-      const connection = new PipelineConnection(subject, session, plan);
+      const progress = await copyFirst(subject, session, plan);
+      await subject.advice.give(session.commands);
+      const connection = new PipelineConnection(
+        subject,
+        session,
+        plan,
+        progress,
+      );
       await connection.#start(() => entered('streaming'));
       return connection;
     });
@@ -139,6 +163,7 @@ export class PipelineConnection {
    */
   begin(): void {
     const { options, pipeline, schema } = this.#subject;
+    this.#backfill?.start();
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -206,6 +231,7 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
+    this.#backfill?.stop();
     if (this.#delivery.awaitsEnd) {
       this.#intake.closeAfterTransaction();
       // Nobody else watches the connection of a loop that stops.
@@ -227,12 +253,14 @@ export class PipelineConnection {
 
   /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
   async halt(): Promise<void> {
+    this.#backfill?.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
   }
 
   /** Cuts a connection that is lost. */
   abandon(): void {
+    this.#backfill?.stop();
     this.#intake.close();
     this.#reading.stop();
     this.#feedback.finish();
@@ -271,7 +299,9 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
+      await Promise.race([this.#backfill?.prepare(), this.ended]);
     } catch (error) {
+      this.#backfill?.stop();
       this.#intake.close();
       this.#feedback.stop();
       throw error;

@@ -6,6 +6,7 @@ import {
 import type {
   Arrival,
   ArrivingWork,
+  ChunkWork,
   MessageWork,
   SingleWork,
   TransactionWork,
@@ -54,6 +55,7 @@ export class PipelineDelivery {
     this.#serial = new SerialDelivery(
       {
         deliver: (work) => this.#deliver(work),
+        copy: (work) => this.#copy(work),
         gather: (work) => this.#gather(work),
         flush: (works, reason) => this.#flush(works, reason),
         batchLost: (error) =>
@@ -200,6 +202,15 @@ export class PipelineDelivery {
     await this.#calls.message(work);
     this.#subject.tell('message', { lsn, bytes: content.length });
     return lsn;
+  }
+
+  async #copy(work: ChunkWork): Promise<void> {
+    const { progress } = work.context;
+    await this.#calls.snapshot(work, async () =>
+      this.#durability.hasProgress(progress),
+    );
+    await this.#durability.storeProgress(progress);
+    work.taken();
   }
 
   /** A transaction joins the open batch. */

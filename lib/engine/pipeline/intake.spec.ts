@@ -150,6 +150,7 @@ describe('the intake', () => {
         keepalive: () => {},
         fail: () => {},
       },
+      null,
       2,
     );
     subject.begin(assembler());

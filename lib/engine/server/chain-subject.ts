@@ -1,4 +1,7 @@
-import type { SinkCheckpoint } from '../model/checkpoint.js';
+import type {
+  SinkCheckpoint,
+  SnapshotProgressReader,
+} from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type {
   SessionIdentity,
@@ -20,6 +23,13 @@ export interface ConsultedSink {
     context: SessionIdentityContext,
   ) => unknown;
   readonly slotOrigin?: (origin: Lsn, context: SlotOriginContext) => unknown;
+  readonly snapshotProgress?: SnapshotProgressReader;
+}
+
+/** A slot that this process has made for an initial snapshot which it did not finish, and could not drop. */
+export interface UnfinishedSlot {
+  /** Where it stands; `null` when there is none. */
+  consistentPoint: Lsn | null;
 }
 
 /** What the connect chain works for. */
@@ -27,6 +37,7 @@ export interface ChainSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
   readonly sink: ConsultedSink;
+  readonly unfinishedSlot: UnfinishedSlot;
   /** Tells of something that a person should know, though nothing is lost. */
   warning(message: string): void;
 }

@@ -19,6 +19,8 @@ export interface CheckpointPosition {
   readonly timeline?: number;
   /** See {@link StoredCheckpoint.relations}. */
   readonly relations?: string | null;
+  /** See {@link StoredCheckpoint.progress}. */
+  readonly progress?: string | null;
 }
 
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };

@@ -19,6 +19,8 @@ import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
 import { locateSlot } from './slot-location.js';
+import type { SnapshotPlan } from './snapshot-plan.js';
+import { readSnapshotProgress } from './snapshot-progress-reading.js';
 import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 
 const PLUGIN = 'pgoutput';
@@ -33,6 +35,8 @@ export interface StreamPlan {
   readonly confirmedFlush: Lsn;
   /** The START_REPLICATION command. */
   readonly command: string;
+  /** What has to be copied; `null` for nothing. */
+  readonly snapshot: SnapshotPlan | null;
 }
 
 /**
@@ -66,12 +70,18 @@ export async function runConnectChain(
   requireConsent(position, subject);
   const { database } = identity;
   const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
-  const slot = await locateSlot(session, subject, context, place, position);
+  const progress =
+    options.snapshot === null
+      ? null
+      : await readSnapshotProgress(sink, context, position);
+  const claim = { context, place, position, progress };
+  const slot = await locateSlot(session, subject, claim);
   return {
     context,
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
     command: startCommand(options, slot.position),
+    snapshot: slot.snapshot,
   };
 }
 
@@ -124,7 +134,12 @@ function requireConsent(
   { options, sink }: ChainSubject,
 ): void {
   // A log has nothing to catch up with, and is asked where it begins.
-  if (options.goForwardOnly || sink.kind === 'appendLog') return;
+  if (
+    options.goForwardOnly ||
+    options.snapshot !== null ||
+    sink.kind === 'appendLog'
+  )
+    return;
   if (furthestOf(position) === null) {
     throw new HaltError('config/go_forward_required', {
       detail:

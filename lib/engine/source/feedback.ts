@@ -67,6 +67,11 @@ export class Feedback {
     this.#plan(performance.now());
   }
 
+  /** Asks the server where it is, at once. */
+  ask(): void {
+    if (!this.#stopped) this.#send(performance.now(), true);
+  }
+
   /** A position moved. */
   moved(): void {
     if (this.#stopped || this.#ports.positions.flush === this.#sentFlush)

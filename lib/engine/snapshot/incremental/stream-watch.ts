@@ -17,6 +17,8 @@ export type RowMessage =
  * every value, whatever the option `types` says.
  */
 export interface StreamWatch {
+  /** Whether it wants to be told of rows. */
+  readonly active: boolean;
   /** Everything that commits below `finalLsn` was received. */
   begin(message: BeginMessage): void;
   change(message: RowMessage): void;

@@ -1,0 +1,254 @@
+import { SinkRetries } from '../deliver/sink-retries.js';
+import { answerOf } from '../model/answer.js';
+import { errorClass } from '../model/error-class.js';
+import { HaltError } from '../model/halt.js';
+import { watermarkBelow } from '../model/lsn.js';
+import {
+  completeProgress,
+  encodeProgress,
+  type SnapshotProgress,
+  type TableName,
+} from '../model/snapshot-progress.js';
+import type { SnapshotContext } from '../model/snapshot.js';
+import {
+  available,
+  furthestOf,
+  readCheckpoint,
+} from '../server/checkpoint-reading.js';
+import type { StreamPlan } from '../server/connect-chain.js';
+import { withSqlSession } from '../server/session.js';
+import type { SnapshotPlan } from '../server/snapshot-plan.js';
+import { dropSlot } from '../server/slot.js';
+import {
+  copyInitially,
+  type InitialPage,
+} from '../snapshot/initial/initial-copy.js';
+import type { ReplicationSession } from '../source/replication-session.js';
+import { SinkCalls } from './sink-calls.js';
+import type { ConnectionSubject } from './subject.js';
+
+const DROP_TIMEOUT_MS = 10_000;
+
+type InitialPlan = Extract<SnapshotPlan, { kind: 'initial' }>;
+
+/**
+ * Copies what has to be copied before the stream.
+ *
+ * @returns how far the snapshot is then; `null` when none was ever made
+ */
+export async function copyFirst(
+  subject: ConnectionSubject,
+  session: ReplicationSession,
+  { context, snapshot }: StreamPlan,
+): Promise<SnapshotProgress | null> {
+  if (snapshot === null) return null;
+  return snapshot.kind === 'incremental'
+    ? snapshot.progress
+    : new InitialSnapshot(subject, session, context, snapshot).make();
+}
+
+/** Copies the rows that a new slot does not stream, and stores where the stream begins behind them. */
+class InitialSnapshot {
+  readonly #subject: ConnectionSubject;
+  readonly #session: ReplicationSession;
+  readonly #context: StreamPlan['context'];
+  readonly #plan: InitialPlan;
+  readonly #stopping = new AbortController();
+  /** Of each table: its pages are given to the sink one after the other. */
+  readonly #calls = new Map<string, SinkCalls>();
+
+  constructor(
+    subject: ConnectionSubject,
+    session: ReplicationSession,
+    context: StreamPlan['context'],
+    plan: InitialPlan,
+  ) {
+    this.#subject = subject;
+    this.#session = session;
+    this.#context = context;
+    this.#plan = plan;
+  }
+
+  /**
+   * Copies everything. Whatever it fails with, no transaction of its own is open then; and the slot is dropped, unless a position behind
+   * the copy may be stored.
+   */
+  async make(): Promise<SnapshotProgress> {
+    const making = this.#make();
+    this.#subject.copying({
+      stop: () => this.#stopping.abort(),
+      ended: making.then(
+        () => {},
+        () => {},
+      ),
+    });
+    return making;
+  }
+
+  async #make(): Promise<SnapshotProgress> {
+    const { meter, unfinishedSlot } = this.#subject;
+    let tables: readonly TableName[];
+    try {
+      tables = await this.#copy();
+      // Who has lost the slot meanwhile must not touch the checkpoint any more.
+      await this.#session.commands.query('select');
+    } catch (error) {
+      meter.interrupted();
+      await this.#dropSlot();
+      throw error;
+    }
+    const progress = completeProgress(this.#plan.consistentPoint, tables);
+    try {
+      await this.#handOver(progress);
+    } catch (error) {
+      meter.interrupted();
+      if (error instanceof HaltError && (await this.#isEmpty()))
+        await this.#dropSlot();
+      throw error;
+    }
+    unfinishedSlot.consistentPoint = null;
+    meter.complete();
+    return progress;
+  }
+
+  async #copy(): Promise<readonly TableName[]> {
+    const { options, target, meter } = this.#subject;
+    const lost = new AbortController();
+    const ended = this.#session.lost.catch((error: unknown) => {
+      lost.abort();
+      throw error;
+    });
+    const signal = AbortSignal.any([
+      target.signal,
+      this.#stopping.signal,
+      lost.signal,
+    ]);
+    const endCalls = (): void => {
+      for (const calls of this.#calls.values()) calls.end();
+    };
+    signal.addEventListener('abort', endCalls, { once: true });
+    const copy = copyInitially({
+      target: { ...target, signal },
+      publications: options.publications,
+      types: options.types,
+      parallelTables:
+        options.snapshot?.mode === 'initial'
+          ? options.snapshot.parallelTables
+          : 1,
+      exported: this.#plan,
+      deliver: (page) => this.#deliver(page),
+      meter,
+    });
+    try {
+      return await Promise.race([copy, ended]);
+    } finally {
+      // The copy ends by itself when its signal is aborted, and its handlers have settled then.
+      await copy.catch(() => {});
+      signal.removeEventListener('abort', endCalls);
+    }
+  }
+
+  #deliver({ rows, relation, firstForTable }: InitialPage): Promise<void> {
+    const context: SnapshotContext = {
+      pipeline: this.#subject.pipeline,
+      slotName: this.#context.slotName,
+      mode: 'initial',
+      relation,
+      snapshotLsn: this.#plan.consistentPoint,
+      firstForTable,
+      complete: false,
+      progress: null,
+    };
+    return this.#callsOf(relation).snapshot(
+      { rows, context },
+      async () => false,
+    );
+  }
+
+  #callsOf(relation: string): SinkCalls {
+    const known = this.#calls.get(relation);
+    if (known !== undefined) return known;
+    const { options } = this.#subject;
+    const calls = new SinkCalls({
+      ...this.#subject,
+      batches: false,
+      around: options.around,
+      retries: new SinkRetries(options.sinkRetry),
+    });
+    this.#calls.set(relation, calls);
+    return calls;
+  }
+
+  /** Everything through the watermark is in the sink: the slot's position is a boundary, and what commits there is still to come. */
+  async #handOver(progress: SnapshotProgress): Promise<void> {
+    const { sink } = this.#subject;
+    const { consistentPoint } = this.#plan;
+    await this.#tellComplete();
+    const { checkpoint } = sink;
+    if (checkpoint.kind === 'reader') return this.#requireStored();
+    const { keeper } = checkpoint;
+    await available(
+      Promise.resolve(keeper.storeProgress?.(encodeProgress(progress))),
+    );
+    await available(keeper.confirm(consistentPoint));
+  }
+
+  async #tellComplete(): Promise<void> {
+    const { sink, pipeline } = this.#subject;
+    const { snapshotComplete } = sink;
+    if (snapshotComplete === undefined) return;
+    const { consistentPoint } = this.#plan;
+    const checkpoint = {
+      pipeline,
+      slotName: this.#context.slotName,
+      commitLsn: watermarkBelow(consistentPoint),
+      commitEndLsn: consistentPoint,
+    };
+    const what = `@OnSnapshotComplete() of ${sink.name}`;
+    await this.#subject.insideDelivery(async () => {
+      const answer = await answerOf(() => snapshotComplete(checkpoint));
+      if (answer.kind === 'no_promise')
+        throw new HaltError('snapshot_failed', {
+          detail: `${what} returned no promise`,
+        });
+      if (answer.kind === 'rejected')
+        throw new HaltError('snapshot_failed', {
+          detail: `${what} rejected with ${errorClass(answer.error)}`,
+          sinkError: answer.error,
+        });
+    });
+  }
+
+  /** Otherwise the next start would find a slot and nothing behind the snapshot. */
+  async #requireStored(): Promise<void> {
+    if (!(await this.#isEmpty())) return;
+    throw new HaltError('snapshot_failed', {
+      detail: `@OnSnapshotComplete() of ${this.#subject.sink.name} resolved, and its @Checkpoint() says that nothing was applied`,
+    });
+  }
+
+  async #isEmpty(): Promise<boolean> {
+    const { sink } = this.#subject;
+    return (
+      furthestOf(await readCheckpoint(sink.checkpoint, this.#context)) === null
+    );
+  }
+
+  /** Never rejects: what cannot be dropped now is dropped by the next attempt of this process. */
+  async #dropSlot(): Promise<void> {
+    const { target, unfinishedSlot } = this.#subject;
+    const { slotName } = this.#context;
+    this.#session.destroy();
+    const signal = AbortSignal.timeout(DROP_TIMEOUT_MS);
+    try {
+      await withSqlSession({ ...target, signal }, (session) =>
+        dropSlot(session, slotName),
+      );
+      unfinishedSlot.consistentPoint = null;
+    } catch (error) {
+      this.#subject.warning(
+        `the slot ${slotName} of a snapshot that was not finished could not be dropped (${errorClass(error)}); the next attempt of this process drops it, and otherwise pipeline.dropSlot()`,
+      );
+    }
+  }
+}
