@@ -141,18 +141,17 @@ function findInvalidation(row: SlotRow): HaltCode | null {
 
 /** How a slot is created. */
 export interface SlotCreation {
-  readonly plugin: string;
   /** Whether it is synchronized to standbys, which PostgreSQL 17 knows. */
   readonly failover: boolean;
-  /** Whether a snapshot of its consistent point is exported, for others to read what was committed before. */
-  readonly exportSnapshot: boolean;
+  /** `export`: the session keeps what was committed when the slot begins to stream visible to others, until its next command. */
+  readonly snapshot: 'nothing' | 'export';
 }
 
-/** A slot that was created. */
+/** A slot that was just created. */
 export interface CreatedSlot {
   /** The boundary from which on it streams. */
   readonly consistentPoint: Lsn;
-  /** Of the exported snapshot, which can be adopted until the session runs another command; `null` without one. */
+  /** For SET TRANSACTION SNAPSHOT; `null` when none was exported. */
   readonly snapshotName: string | null;
 }
 
@@ -164,9 +163,10 @@ export interface CreatedSlot {
 export async function createSlot(
   session: CommandSession,
   slotName: string,
-  { plugin, failover, exportSnapshot }: SlotCreation,
+  plugin: string,
+  { failover, snapshot }: SlotCreation,
 ): Promise<CreatedSlot> {
-  const options = `SNAPSHOT '${exportSnapshot ? 'export' : 'nothing'}'${failover ? ', FAILOVER true' : ''}`;
+  const options = `SNAPSHOT '${snapshot}'${failover ? ', FAILOVER true' : ''}`;
   const [row] = await session.queryPatiently(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (${options})`,
   );
