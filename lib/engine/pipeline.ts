@@ -8,6 +8,8 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
+import { copyTables, namesOfTables } from './pipeline/asked-snapshot.js';
+import type { PipelineConnection } from './pipeline/connection.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLifecycle } from './pipeline/lifecycle.js';
@@ -209,6 +211,23 @@ export class Pipeline {
   }
 
   /**
+   * Copies tables that exist already beside the stream: such as those that were added to the publication later, or whose rows the sink
+   * has lost. The sink first gets a call of its `@OnSnapshot()` method without rows and with `firstForTable`, and removes what it has of the
+   * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was.
+   *
+   * @param tables - as {@link Change.relation} has them; the publications must carry them
+   * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot` or a sink that stores no progress,
+   * or when no publication carries a table; nothing is touched then. And when the pipeline is stopped before it is done
+   * @throws {@link HaltError} when the pipeline halts before it is done
+   */
+  async snapshot(tables: readonly string[]): Promise<void> {
+    await copyTables(namesOfTables(tables), {
+      connection: () => this.#streamingConnection(),
+      nextConnection: () => this.#waiters.streaming(),
+    });
+  }
+
+  /**
    * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
    *
    * @throws {@link PipelineStateError} while the pipeline runs
@@ -276,6 +295,15 @@ export class Pipeline {
       );
     }
     return this.#sink;
+  }
+
+  #streamingConnection(): PipelineConnection {
+    const connection = this.#lifecycle.running?.connection ?? null;
+    if (connection === null || this.state !== 'streaming')
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" does not stream (${this.state}).`,
+      );
+    return connection;
   }
 
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {

@@ -155,6 +155,31 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+describe('rows of a snapshot', () => {
+  it('keep their place between transactions, and count for nothing', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(chunk('public.a'));
+    stage.delivery.push(work(20n));
+    expect(stage.delivery.bytes).toBe(2 * (10 + ALLOWANCE));
+    await stage.finish(0);
+    expect(stage.news()).toEqual(['deliver 10', 'settled 10', 'copy public.a']);
+    await stage.finish(1);
+    expect(stage.news()).toEqual(['deliver 20']);
+    await stage.finish(2);
+    expect(stage.news()).toEqual(['settled 20']);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('that fail keep back what comes after them', async () => {
+    const stage = new Stage();
+    stage.delivery.push(chunk('public.a'));
+    stage.delivery.push(work(20n));
+    await stage.failLast(new Error('no'));
+    expect(stage.news()).toEqual(['copy public.a', 'failed']);
+  });
+});
+
 describe('SerialDelivery', () => {
   it('tells what had nothing to make durable', async () => {
     const settled: [bigint, boolean][] = [];
@@ -524,6 +549,23 @@ describe('a delivery in batches', () => {
     await turn();
     await stage.finishLast();
     expect(stage.news()).toEqual(['settled 10', 'gather 20']);
+  });
+
+  it('is made durable before rows of a snapshot are handed over, and a failure of it keeps them back', async () => {
+    const stage = await gathered({}, work(10n), chunk('public.a'));
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: snapshot']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'copy public.a']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual([]);
+
+    const failing = await gathered({}, work(10n), chunk('public.a'));
+    await failing.failLast(new Error('no'));
+    expect(failing.news()).toEqual([
+      'gather 10',
+      'flush 10: snapshot',
+      'failed',
+    ]);
   });
 
   it('is made durable before a message is handed over, and a failure of it keeps the message back', async () => {

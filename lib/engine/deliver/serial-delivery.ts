@@ -201,7 +201,7 @@ export class SerialDelivery {
   }
 
   async #copy(work: ChunkWork): Promise<void> {
-    await this.#flush('snapshot');
+    if (this.#batch?.empty === false) await this.#flush('snapshot');
     await this.ports.copy(work);
   }
 

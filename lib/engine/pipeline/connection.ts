@@ -5,18 +5,22 @@ import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
-import type { SnapshotProgress } from '../model/snapshot-progress.js';
 import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
-import { backfillOf } from './incremental-snapshot.js';
-import { copyFirst } from './initial-snapshot.js';
-import { type IntakePorts, PipelineIntake } from './intake.js';
+import { openBackfill } from './incremental-snapshot.js';
+import { InitialSnapshot } from './initial-snapshot.js';
+import { PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
+import { PipelineStateError } from './state-error.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
-import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
+import {
+  readCheckpoint,
+  watermarkOf,
+  type CheckpointPosition,
+} from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { withSqlSession } from '../server/session.js';
@@ -45,10 +49,10 @@ export class PipelineConnection {
   readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
   readonly #backpressure: Backpressure;
-  /** `null` when nothing is ever copied beside the stream. */
-  readonly #backfill: Backfill | null;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
+  /** `null` when nothing is ever copied beside the stream. */
+  #backfill: Backfill | null = null;
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -57,7 +61,6 @@ export class PipelineConnection {
     subject: ConnectionSubject,
     session: ReplicationSession,
     plan: StreamPlan,
-    progress: SnapshotProgress | null,
   ) {
     this.#subject = subject;
     this.#session = session;
@@ -74,12 +77,7 @@ export class PipelineConnection {
       subject.sink.checkpoint.kind !== 'reader',
       subject.sink.kind === 'appendLog',
     );
-    this.#backfill = backfillOf(subject, plan, progress, {
-      deliver: (work) => this.#delivery.push(work),
-      askPosition: () => this.#feedback.ask(),
-      failed: (error) => this.#fail(error),
-    });
-    const intakePorts: IntakePorts = {
+    this.#intake = new PipelineIntake(subject.options.types, {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
@@ -91,12 +89,7 @@ export class PipelineConnection {
         this.#moved();
       },
       fail: (error) => this.#fail(error),
-    };
-    this.#intake = new PipelineIntake(
-      subject.options.types,
-      intakePorts,
-      this.#backfill?.watch,
-    );
+    });
     this.#shapes = new ShapeStorage(
       subject.schema.history,
       subject.sink.checkpoint,
@@ -144,14 +137,15 @@ export class PipelineConnection {
     entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
     return withPlannedSession(subject, entered, async (session, plan) => {
-      const progress = await copyFirst(subject, session, plan);
+      if (plan.snapshot !== null)
+        await new InitialSnapshot(
+          subject,
+          session,
+          plan.context,
+          plan.snapshot,
+        ).make();
       await subject.advice.give(session.commands);
-      const connection = new PipelineConnection(
-        subject,
-        session,
-        plan,
-        progress,
-      );
+      const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;
     });
@@ -181,6 +175,7 @@ export class PipelineConnection {
         ),
         drained: () => this.#backpressure.releaseWhenDrained(),
       }),
+      this.#backfill?.watch,
     );
     this.#reading.start();
     this.#gate.release('starting');
@@ -218,6 +213,15 @@ export class PipelineConnection {
       error.halt.code === 'sink_failed/partial_transaction'
       ? error.halt
       : null;
+  }
+
+  /** Copies tables beside the stream; see {@link Backfill.add}. */
+  async snapshot(tables: readonly string[]): Promise<void> {
+    if (this.#backfill === null)
+      throw new PipelineStateError(
+        `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,
+      );
+    await this.#backfill.add(tables);
   }
 
   /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */
@@ -299,13 +303,22 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
-      await Promise.race([this.#backfill?.prepare(), this.ended]);
+      await Promise.race([this.#prepareBackfill(position), this.ended]);
     } catch (error) {
       this.#backfill?.stop();
       this.#intake.close();
       this.#feedback.stop();
       throw error;
     }
+  }
+
+  async #prepareBackfill(position: CheckpointPosition): Promise<void> {
+    this.#backfill = await openBackfill(this.#subject, this.#plan, position, {
+      deliver: (work) => this.#delivery.push(work),
+      askPosition: () => this.#feedback.ask(),
+      failed: (error) => this.#fail(error),
+    });
+    await this.#backfill?.prepare();
   }
 
   #frame(bytes: Buffer, start: number, end: number): void {

@@ -1,7 +1,13 @@
+import type { Sink } from '../deliver/sink.js';
 import type { ChunkWork } from '../deliver/work.js';
-import type { SnapshotProgress } from '../model/snapshot-progress.js';
 import { DEFAULT_CHUNKS } from '../options/snapshot-options.js';
+import { pendingProgress } from '../model/snapshot-progress.js';
+import {
+  furthestOf,
+  type CheckpointPosition,
+} from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
+import { readSnapshotProgress } from '../server/snapshot-progress-reading.js';
 import { Backfill } from '../snapshot/incremental/backfill.js';
 import type { ConnectionSubject } from './subject.js';
 
@@ -13,32 +19,42 @@ export interface IncrementalPorts {
   failed(error: unknown): void;
 }
 
-/**
- * Copies rows beside the stream of one connection.
- *
- * @param progress - how far that is; `null` when nothing is known to be copied
- */
-export function backfillOf(
+/** What copies rows beside the stream of one connection; `null` when nothing ever does. */
+export async function openBackfill(
   subject: ConnectionSubject,
   { context, confirmedFlush }: StreamPlan,
-  progress: SnapshotProgress | null,
+  position: CheckpointPosition,
   ports: IncrementalPorts,
-): Backfill | null {
-  const { snapshot, publications, types } = subject.options;
-  if (snapshot === null) return null;
+): Promise<Backfill | null> {
+  const { options, sink, pipeline, target, meter } = subject;
+  const { snapshot, publications, types } = options;
+  if (snapshot === null || !storesProgress(sink)) return null;
+  const stored = await readSnapshotProgress(sink, context, position);
+  // Nothing is stored before the first call of the sink where the sink alone stores.
+  const isNew =
+    snapshot.mode === 'incremental' && furthestOf(position) === null;
+  const progress = stored ?? (isNew ? pendingProgress(confirmedFlush) : null);
   const { chunkRows, maxPendingChunks } =
     snapshot.mode === 'incremental' ? snapshot : DEFAULT_CHUNKS;
   return new Backfill({
-    pipeline: subject.pipeline,
+    pipeline,
     slotName: context.slotName,
-    target: subject.target,
+    target,
     publications,
     types,
     chunkRows,
     maxPendingChunks,
     floor: confirmedFlush,
     progress,
-    meter: subject.meter,
+    meter,
     ...ports,
   });
+}
+
+function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {
+  return (
+    snapshotProgress !== undefined ||
+    (checkpoint.kind !== 'reader' &&
+      checkpoint.keeper.storeProgress !== undefined)
+  );
 }

@@ -6,7 +6,6 @@ import { watermarkBelow } from '../model/lsn.js';
 import {
   completeProgress,
   encodeProgress,
-  type SnapshotProgress,
   type TableName,
 } from '../model/snapshot-progress.js';
 import type { SnapshotContext } from '../model/snapshot.js';
@@ -29,30 +28,12 @@ import type { ConnectionSubject } from './subject.js';
 
 const DROP_TIMEOUT_MS = 10_000;
 
-type InitialPlan = Extract<SnapshotPlan, { kind: 'initial' }>;
-
-/**
- * Copies what has to be copied before the stream.
- *
- * @returns how far the snapshot is then; `null` when none was ever made
- */
-export async function copyFirst(
-  subject: ConnectionSubject,
-  session: ReplicationSession,
-  { context, snapshot }: StreamPlan,
-): Promise<SnapshotProgress | null> {
-  if (snapshot === null) return null;
-  return snapshot.kind === 'incremental'
-    ? snapshot.progress
-    : new InitialSnapshot(subject, session, context, snapshot).make();
-}
-
 /** Copies the rows that a new slot does not stream, and stores where the stream begins behind them. */
-class InitialSnapshot {
+export class InitialSnapshot {
   readonly #subject: ConnectionSubject;
   readonly #session: ReplicationSession;
   readonly #context: StreamPlan['context'];
-  readonly #plan: InitialPlan;
+  readonly #plan: SnapshotPlan;
   readonly #stopping = new AbortController();
   /** Of each table: its pages are given to the sink one after the other. */
   readonly #calls = new Map<string, SinkCalls>();
@@ -61,7 +42,7 @@ class InitialSnapshot {
     subject: ConnectionSubject,
     session: ReplicationSession,
     context: StreamPlan['context'],
-    plan: InitialPlan,
+    plan: SnapshotPlan,
   ) {
     this.#subject = subject;
     this.#session = session;
@@ -73,7 +54,7 @@ class InitialSnapshot {
    * Copies everything. Whatever it fails with, no transaction of its own is open then; and the slot is dropped, unless a position behind
    * the copy may be stored.
    */
-  async make(): Promise<SnapshotProgress> {
+  async make(): Promise<void> {
     const making = this.#make();
     this.#subject.copying({
       stop: () => this.#stopping.abort(),
@@ -85,7 +66,7 @@ class InitialSnapshot {
     return making;
   }
 
-  async #make(): Promise<SnapshotProgress> {
+  async #make(): Promise<void> {
     const { meter, unfinishedSlot } = this.#subject;
     let tables: readonly TableName[];
     try {
@@ -97,9 +78,8 @@ class InitialSnapshot {
       await this.#dropSlot();
       throw error;
     }
-    const progress = completeProgress(this.#plan.consistentPoint, tables);
     try {
-      await this.#handOver(progress);
+      await this.#handOver(tables);
     } catch (error) {
       meter.interrupted();
       if (error instanceof HaltError && (await this.#isEmpty()))
@@ -108,7 +88,6 @@ class InitialSnapshot {
     }
     unfinishedSlot.consistentPoint = null;
     meter.complete();
-    return progress;
   }
 
   async #copy(): Promise<readonly TableName[]> {
@@ -180,16 +159,15 @@ class InitialSnapshot {
   }
 
   /** Everything through the watermark is in the sink: the slot's position is a boundary, and what commits there is still to come. */
-  async #handOver(progress: SnapshotProgress): Promise<void> {
+  async #handOver(tables: readonly TableName[]): Promise<void> {
     const { sink } = this.#subject;
     const { consistentPoint } = this.#plan;
     await this.#tellComplete();
     const { checkpoint } = sink;
     if (checkpoint.kind === 'reader') return this.#requireStored();
     const { keeper } = checkpoint;
-    await available(
-      Promise.resolve(keeper.storeProgress?.(encodeProgress(progress))),
-    );
+    const progress = encodeProgress(completeProgress(consistentPoint, tables));
+    await available(Promise.resolve(keeper.storeProgress?.(progress)));
     await available(keeper.confirm(consistentPoint));
   }
 

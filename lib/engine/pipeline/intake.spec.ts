@@ -150,7 +150,6 @@ describe('the intake', () => {
         keepalive: () => {},
         fail: () => {},
       },
-      null,
       2,
     );
     subject.begin(assembler());

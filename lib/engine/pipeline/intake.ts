@@ -46,7 +46,7 @@ export class PipelineIntake {
   readonly #types: TypeTable;
   readonly #decoder: Decoder;
   /** `null` when nobody compares the stream with rows that were read. */
-  readonly #watched: WatchedStream | null;
+  #watched: WatchedStream | null = null;
   readonly #maxTables: number;
   #assembler: Assembler | null = null;
   /** Copies of frames that arrived while something has to be asked first. */
@@ -56,17 +56,8 @@ export class PipelineIntake {
   /** They are taken in up to the next end of a transaction. */
   #closing = false;
 
-  constructor(
-    types: TypesOption,
-    ports: IntakePorts,
-    watch: StreamWatch | null = null,
-    maxTables = MAX_TABLES,
-  ) {
+  constructor(types: TypesOption, ports: IntakePorts, maxTables = MAX_TABLES) {
     this.#ports = ports;
-    this.#watched =
-      watch === null
-        ? null
-        : new WatchedStream(watch, new PgoutputDecoder(new TypeTable('text')));
     this.#maxTables = maxTables;
     this.#types = new TypeTable(types);
     this.#decoder = new PgoutputDecoder(this.#types);
@@ -77,9 +68,18 @@ export class PipelineIntake {
     return this.#assembler?.openBytes ?? 0;
   }
 
-  /** Begins with what has arrived so far; until then frames are put off. */
-  begin(assembler: Assembler): void {
+  /**
+   * Begins with what has arrived so far; until then frames are put off.
+   *
+   * @param watch - is told of it too, as text
+   */
+  begin(assembler: Assembler, watch?: StreamWatch): void {
     this.#assembler = assembler;
+    if (watch !== undefined)
+      this.#watched = new WatchedStream(
+        watch,
+        new PgoutputDecoder(new TypeTable('text')),
+      );
     this.#replay();
   }
 

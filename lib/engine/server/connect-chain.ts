@@ -35,7 +35,7 @@ export interface StreamPlan {
   readonly confirmedFlush: Lsn;
   /** The START_REPLICATION command. */
   readonly command: string;
-  /** What has to be copied; `null` for nothing. */
+  /** `null` when nothing has to be copied before the stream. */
   readonly snapshot: SnapshotPlan | null;
 }
 

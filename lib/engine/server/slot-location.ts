@@ -37,7 +37,7 @@ import {
 export interface LocatedSlot {
   readonly confirmedFlush: Lsn;
   readonly position: CheckpointPosition;
-  /** What has to be copied; `null` for nothing. */
+  /** `null` when nothing has to be copied before the stream. */
   readonly snapshot: SnapshotPlan | null;
 }
 
@@ -143,7 +143,7 @@ function copiedFirst(
   return {
     confirmedFlush: consistentPoint,
     position: { commitLsn: null, confirmedLsn: consistentPoint },
-    snapshot: { kind: 'initial', consistentPoint, snapshotName },
+    snapshot: { consistentPoint, snapshotName },
   };
 }
 
@@ -155,10 +155,7 @@ async function copiedBeside(
   const progress = pendingProgress(boundary);
   if (sink.snapshotProgress === undefined && sink.checkpoint.kind !== 'reader')
     await available(storeProgress(sink.checkpoint.keeper, progress));
-  return {
-    ...(await adopt(sink, boundary)),
-    snapshot: { kind: 'incremental', progress },
-  };
+  return adopt(sink, boundary);
 }
 
 /** What a snapshot makes of a slot that is there. */
@@ -172,6 +169,9 @@ async function findSlot(
   const { position, progress, context } = claim;
   if (furthestOf(position) !== null || snapshot === null)
     return resumeSlot(session, subject, claim, slot);
+  const current = await readCheckpoint(subject.sink.checkpoint, context);
+  if (furthestOf(current) !== null)
+    throw new ConnectionFault('another process has stored the checkpoint');
   if (snapshot.mode === 'incremental') {
     return progress === null
       ? copiedBeside(subject, slot.confirmedFlush)
@@ -189,7 +189,7 @@ async function findSlot(
 async function resumeSlot(
   session: CommandSession,
   subject: ChainSubject,
-  { context, position, progress }: SlotClaim,
+  { context, position }: SlotClaim,
   slot: UsableSlot,
 ): Promise<LocatedSlot> {
   const { confirmedFlush } = slot;
@@ -215,11 +215,9 @@ async function resumeSlot(
   }
   // What a sink reads by itself lies below the slot as soon as it has confirmed the end of a transaction.
   const keeps = subject.sink.checkpoint.kind !== 'reader';
-  const snapshot: SnapshotPlan | null =
-    progress === null ? null : { kind: 'incremental', progress };
   return furthest === null || (keeps && begins)
-    ? { ...(await adopt(subject.sink, confirmedFlush)), snapshot }
-    : { confirmedFlush, position: current, snapshot };
+    ? adopt(subject.sink, confirmedFlush)
+    : { confirmedFlush, position: current, snapshot: null };
 }
 
 /**
