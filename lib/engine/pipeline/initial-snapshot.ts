@@ -35,6 +35,7 @@ export class InitialSnapshot {
   readonly #context: StreamPlan['context'];
   readonly #plan: SnapshotPlan;
   readonly #stopping = new AbortController();
+  #released: Promise<unknown> | null = null;
   /** Of each table: its pages are given to the sink one after the other. */
   readonly #calls = new Map<string, SinkCalls>();
 
@@ -82,7 +83,7 @@ export class InitialSnapshot {
       await this.#handOver(tables);
     } catch (error) {
       meter.interrupted();
-      if (error instanceof HaltError && (await this.#isEmpty()))
+      if (error instanceof HaltError && (await this.#isKnownEmpty()))
         await this.#dropSlot();
       throw error;
     }
@@ -127,7 +128,14 @@ export class InitialSnapshot {
     }
   }
 
-  #deliver({ rows, relation, firstForTable }: InitialPage): Promise<void> {
+  async #deliver(page: InitialPage): Promise<void> {
+    // Every reader has adopted the snapshot: the transaction that exports it need not stay open.
+    this.#released ??= this.#session.commands.query('select');
+    await this.#released;
+    await this.#handOut(page);
+  }
+
+  #handOut({ rows, relation, firstForTable }: InitialPage): Promise<void> {
     const context: SnapshotContext = {
       pipeline: this.#subject.pipeline,
       slotName: this.#context.slotName,
@@ -210,6 +218,11 @@ export class InitialSnapshot {
     return (
       furthestOf(await readCheckpoint(sink.checkpoint, this.#context)) === null
     );
+  }
+
+  /** Not so when it cannot be read: it may have been written before the answer was lost. */
+  async #isKnownEmpty(): Promise<boolean> {
+    return this.#isEmpty().catch(() => false);
   }
 
   /** Never rejects: what cannot be dropped now is dropped by the next attempt of this process. */

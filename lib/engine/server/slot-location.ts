@@ -122,8 +122,11 @@ async function beginSlot(
   const { consistentPoint, snapshotName } = await createSlot(
     session,
     slotName,
-    plugin,
-    { failover, snapshot: snapshot?.mode === 'initial' ? 'export' : 'nothing' },
+    {
+      plugin,
+      failover,
+      exportSnapshot: snapshot?.mode === 'initial',
+    },
   );
   if (snapshotName !== null)
     return copiedFirst(subject, consistentPoint, snapshotName);
