@@ -83,7 +83,8 @@ export function copying(
         if (context.firstForTable)
           await client.query(`delete from ${tableNamed(context.relation)}`);
         await putRows(client, rows);
-        if (ownCheckpoint) await checkpoints.keepProgress(query(client), context);
+        if (ownCheckpoint)
+          await checkpoints.keepProgress(query(client), context);
       });
       copied.push(call);
       await afterRows?.(call);

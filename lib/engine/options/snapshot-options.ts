@@ -55,7 +55,7 @@ export function resolveSnapshot(
 ): ResolvedSnapshotOptions | null {
   if (value === undefined || value === null || value === false) return null;
   if (value === true) return resolveSnapshot({});
-  if (typeof value !== 'object')
+  if (typeof value !== 'object' || Array.isArray(value))
     throw new ReplicantConfigError(
       'snapshot',
       "must be true, false or an object, such as { mode: 'incremental' }.",

@@ -1,13 +1,13 @@
 import type { Sink } from '../deliver/sink.js';
 import type { ChunkWork } from '../deliver/work.js';
 import { DEFAULT_CHUNKS } from '../options/snapshot-options.js';
-import { pendingProgress } from '../model/snapshot-progress.js';
+import { decodeProgress, pendingProgress } from '../model/snapshot-progress.js';
 import {
   furthestOf,
   type CheckpointPosition,
 } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
-import { readSnapshotProgress } from '../server/snapshot-progress-reading.js';
+import { readProgress } from '../server/progress-reading.js';
 import { Backfill } from '../snapshot/incremental/backfill.js';
 import type { ConnectionSubject } from './subject.js';
 
@@ -29,11 +29,12 @@ export async function openBackfill(
   const { options, sink, pipeline, target, meter } = subject;
   const { snapshot, publications, types } = options;
   if (snapshot === null || !storesProgress(sink)) return null;
-  const stored = await readSnapshotProgress(sink, context, position);
+  const stored = await readProgress(sink, context, position);
   // Nothing is stored before the first call of the sink where the sink alone stores.
   const isNew =
     snapshot.mode === 'incremental' && furthestOf(position) === null;
-  const progress = stored ?? (isNew ? pendingProgress(confirmedFlush) : null);
+  const fresh = isNew ? pendingProgress(confirmedFlush) : null;
+  const progress = stored === null ? fresh : decodeProgress(stored);
   const { chunkRows, maxPendingChunks } =
     snapshot.mode === 'incremental' ? snapshot : DEFAULT_CHUNKS;
   return new Backfill({

@@ -1,7 +1,4 @@
-import type {
-  SinkCheckpoint,
-  SnapshotProgressReader,
-} from '../model/checkpoint.js';
+import type { CheckpointContext, SinkCheckpoint } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type {
   SessionIdentity,
@@ -18,12 +15,12 @@ export interface ConsultedSink {
   /** @default 'mirror' */
   readonly kind?: SinkKind;
   readonly checkpoint: SinkCheckpoint;
+  snapshotProgress?(context: CheckpointContext): unknown;
   readonly sessionIdentity?: (
     identity: SessionIdentity,
     context: SessionIdentityContext,
   ) => unknown;
   readonly slotOrigin?: (origin: Lsn, context: SlotOriginContext) => unknown;
-  readonly snapshotProgress?: SnapshotProgressReader;
 }
 
 /** A slot that this process has made for an initial snapshot which it did not finish, and could not drop. */

@@ -88,14 +88,17 @@ async function askSink(
 }
 
 /** Names the failure without its text, which may quote a row or a secret. What the library itself says passes. */
-export async function available<T>(work: Promise<T>): Promise<T> {
+export async function available<T>(
+  work: Promise<T>,
+  what = 'the checkpoint',
+): Promise<T> {
   try {
     return await work;
   } catch (error) {
     if (error instanceof HaltError || error instanceof ConnectionFault)
       throw error;
     throw new ConnectionFault(
-      `the checkpoint is not available (${errorClass(error)})`,
+      `${what} is not available (${errorClass(error)})`,
     );
   }
 }

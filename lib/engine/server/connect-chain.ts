@@ -3,6 +3,10 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
+import {
+  decodeProgress,
+  type SnapshotProgress,
+} from '../model/snapshot-progress.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import type { ChainSubject } from './chain-subject.js';
 import {
@@ -14,13 +18,13 @@ import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
 import { refuseFeedback } from './preflight.js';
+import { prepareProgress, readProgress } from './progress-reading.js';
 import { requirePublications } from './publications.js';
 import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
 import { locateSlot } from './slot-location.js';
 import type { SnapshotPlan } from './snapshot-plan.js';
-import { readSnapshotProgress } from './snapshot-progress-reading.js';
 import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 
 const PLUGIN = 'pgoutput';
@@ -70,10 +74,7 @@ export async function runConnectChain(
   requireConsent(position, subject);
   const { database } = identity;
   const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
-  const progress =
-    options.snapshot === null
-      ? null
-      : await readSnapshotProgress(sink, context, position);
+  const progress = await progressOf(subject, context, position);
   const claim = { context, place, position, progress };
   const slot = await locateSlot(session, subject, claim);
   return {
@@ -108,6 +109,18 @@ function requireFailoverSupport(
       detail: `the server's version is ${version}`,
     });
   }
+}
+
+/** How far a snapshot is; `null` when none was begun, and when none is wanted. */
+async function progressOf(
+  { options, sink }: ChainSubject,
+  context: CheckpointContext,
+  position: CheckpointPosition,
+): Promise<SnapshotProgress | null> {
+  if (options.snapshot === null) return null;
+  await prepareProgress(sink);
+  const text = await readProgress(sink, context, position);
+  return text === null ? null : decodeProgress(text);
 }
 
 /**
