@@ -38,6 +38,7 @@ export async function withPlannedSession<T>(
       warning: (message) => subject.warning(message),
     });
     await subject.advice.give(session.commands);
+    await subject.tables.look(session.commands, subject.options);
     return await use(session, plan);
   } catch (error) {
     const told = hasSqlstate(error, SLOT_IN_USE)

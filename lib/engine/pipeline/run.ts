@@ -58,6 +58,7 @@ export class PipelineRun {
         schema,
         skipping,
         work,
+        tables: record.tables,
         retries: new SinkRetries(options.sinkRetry),
         insideDelivery: (call) => subject.handlers.run(call),
         delivered: ({ commitLsn }, changes, ms) =>
