@@ -83,9 +83,10 @@ export class Pipeline {
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
-        withSqlSession(this.#source.target(signal), (session) =>
-          readSlotSample(session, slotName),
-        ),
+        withSqlSession(this.#source.target(signal), async (session) => {
+          await this.#record.tables.look(session, this.options);
+          return readSlotSample(session, slotName);
+        }),
     });
     this.#lifecycle = new PipelineLifecycle({
       pipeline: name,

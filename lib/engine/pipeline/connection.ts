@@ -145,6 +145,7 @@ export class PipelineConnection {
           plan.snapshot,
         ).make();
       await subject.advice.give(session.commands);
+      await subject.tables.look(session.commands, subject.options);
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;

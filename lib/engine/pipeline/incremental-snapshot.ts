@@ -1,7 +1,11 @@
 import type { Sink } from '../deliver/sink.js';
 import type { ChunkWork } from '../deliver/work.js';
 import { DEFAULT_CHUNKS } from '../options/snapshot-options.js';
-import { decodeProgress, pendingProgress } from '../model/snapshot-progress.js';
+import {
+  decodeProgress,
+  pendingProgress,
+  type SnapshotProgress,
+} from '../model/snapshot-progress.js';
 import {
   furthestOf,
   type CheckpointPosition,
@@ -35,6 +39,7 @@ export async function openBackfill(
     snapshot.mode === 'incremental' && furthestOf(position) === null;
   const fresh = isNew ? pendingProgress(confirmedFlush) : null;
   const progress = stored === null ? fresh : decodeProgress(stored);
+  subject.tables.copied(progress === null ? null : namesIn(progress));
   const { chunkRows, maxPendingChunks } =
     snapshot.mode === 'incremental' ? snapshot : DEFAULT_CHUNKS;
   return new Backfill({
@@ -58,4 +63,9 @@ function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {
     (checkpoint.kind !== 'reader' &&
       checkpoint.keeper.storeProgress !== undefined)
   );
+}
+
+/** Of the tables that are copied, or are to be. */
+function namesIn({ tables }: SnapshotProgress): readonly string[] {
+  return tables.map(({ schema, table }) => `${schema}.${table}`);
 }

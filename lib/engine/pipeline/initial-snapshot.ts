@@ -25,6 +25,7 @@ import {
 import type { ReplicationSession } from '../source/replication-session.js';
 import { SinkCalls } from './sink-calls.js';
 import type { ConnectionSubject } from './subject.js';
+import type { SinkWork } from './work.js';
 
 const DROP_TIMEOUT_MS = 10_000;
 
@@ -159,6 +160,7 @@ export class InitialSnapshot {
     const calls = new SinkCalls({
       ...this.#subject,
       batches: false,
+      work: besideOthers(this.#subject.work),
       around: options.around,
       retries: new SinkRetries(options.sinkRetry),
     });
@@ -242,4 +244,15 @@ export class InitialSnapshot {
       );
     }
   }
+}
+
+/** The calls of one table run one after the other, beside those of other tables. */
+function besideOthers(work: SinkWork): Pick<SinkWork, 'begin' | 'end'> {
+  let end = (): void => {};
+  return {
+    begin(at) {
+      end = work.beginBeside(at);
+    },
+    end: () => end(),
+  };
 }

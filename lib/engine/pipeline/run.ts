@@ -60,6 +60,7 @@ export class PipelineRun {
         schema,
         skipping,
         work,
+        tables: record.tables,
         retries: new SinkRetries(options.sinkRetry),
         unfinishedSlot: subject.unfinishedSlot,
         meter: record.snapshot,

@@ -25,7 +25,7 @@ export interface CallSubject {
   readonly around: AroundDelivery | null;
   readonly retries: SinkRetries;
   /** Is told what the sink works on. */
-  readonly work: SinkWork;
+  readonly work: Pick<SinkWork, 'begin' | 'end'>;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   tell: Tell;

@@ -4,6 +4,7 @@ import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
 import type { Transaction } from '../model/transaction.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { CopiedTables } from './copied-tables.js';
 import type { PipelineSchema } from './schema.js';
 import type { Skipping } from './skipping.js';
 import type { SinkWork } from './work.js';
@@ -33,6 +34,8 @@ export interface ConnectionSubject {
   readonly skipping: Skipping | null;
   /** Is told what the sink works on. */
   readonly work: SinkWork;
+  /** Is told which tables were copied. */
+  readonly tables: CopiedTables;
   readonly retries: SinkRetries;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
