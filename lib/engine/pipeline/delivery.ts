@@ -22,7 +22,7 @@ import { type CallSubject, isWithin, SinkCalls } from './sink-calls.js';
 
 /** What a delivery asks of its connection and its pipeline. */
 export interface DeliverySubject
-  extends DurabilitySubject, Omit<CallSubject, 'batches'> {
+  extends DurabilitySubject, Omit<CallSubject, 'batches' | 'work'> {
   /** `null` when each transaction is durable by itself. */
   readonly batchLimits: BatchLimits | null;
   delivered(transaction: Transaction, changes: number, ms: number): void;
