@@ -308,7 +308,7 @@ it('a checkpoint that may be stored behind the copy keeps the slot', async () =>
     },
   });
   pipeline.start();
-  await haltedFor(pipeline, 'checkpoint_store_failed');
+  await haltedFor(pipeline, 'checkpoint_store/refused');
   expect(await slots(source)).toHaveLength(1);
   await target.query('alter table gone rename to replicant_checkpoints');
   pipeline.start();

@@ -149,6 +149,7 @@ export class PipelineIntake {
     if (decoded.kind === 'begin') this.#ports.positions.begin();
     this.#watched?.taken(decoded, bytes, payload, end);
     const assembled = this.#assembler?.accept(decoded, end - payload) ?? null;
+    if (assembled?.kind === 'arriving') this.#watched?.arriving();
     if (assembled !== null) this.#pass(assembled);
     this.#watched?.passed(decoded);
     if (decoded.kind === 'commit' && this.#decoder.tables > this.#maxTables)

@@ -13,7 +13,6 @@ import type {
 export class WatchedStream {
   readonly #watch: StreamWatch;
   readonly #decoder: Decoder;
-  #open = false;
 
   /** @param decoder gives text, and knows nothing of the connection yet */
   constructor(watch: StreamWatch, decoder: Decoder) {
@@ -30,7 +29,6 @@ export class WatchedStream {
   ): void {
     switch (message.kind) {
       case 'begin':
-        this.#open = true;
         this.#watch.begin(message);
         return;
       // Announced once on a connection, and needed whenever watching begins.
@@ -45,24 +43,30 @@ export class WatchedStream {
         if (this.#watch.active)
           this.#tell(this.#decoder.decode(bytes, start, end));
         return;
+      case 'commit':
+        this.#watch.ended();
+        return;
       default:
     }
   }
 
+  /** Its transaction is about to be handed over before its end is here. */
+  arriving(): void {
+    this.#watch.arriving();
+  }
+
   /** A message, after its transaction was handed over. */
   passed(message: ReplicationMessage): void {
-    if (message.kind !== 'commit') return;
-    this.#open = false;
-    this.#watch.commit(message);
+    if (message.kind === 'commit') this.#watch.commit(message);
   }
 
   #tell(decoded: Decoded): void {
     if (isOfRows(decoded)) this.#watch.change(decoded);
   }
 
-  /** The server told its position. In the middle of a transaction it says nothing of what was received. */
+  /** The server told its position. */
   keepalive(position: Lsn): void {
-    if (!this.#open) this.#watch.keepalive(position);
+    this.#watch.keepalive(position);
   }
 }
 
