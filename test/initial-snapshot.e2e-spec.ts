@@ -295,6 +295,7 @@ it('a slot that another process left unfinished halts, and dropSlot() lets every
 
 it('a checkpoint that may be stored behind the copy keeps the slot', async () => {
   const { source, target } = await populated(10);
+  let broken = false;
   const { pipeline } = copying(source, {
     target,
     checkpointStore: {
@@ -302,15 +303,20 @@ it('a checkpoint that may be stored behind the copy keeps the slot', async () =>
       maxRetries: 0,
       retryBackoffMs: 10,
     },
-    afterRows: async ({ context }) => {
-      if (context.relation === 'public.t')
-        await target.query('alter table replicant_checkpoints rename to gone');
+    afterRows: async () => {
+      if (broken) return;
+      broken = true;
+      await target.query(
+        'alter table replicant_checkpoints rename slot_name to gone',
+      );
     },
   });
   pipeline.start();
   await haltedFor(pipeline, 'checkpoint_store/refused');
   expect(await slots(source)).toHaveLength(1);
-  await target.query('alter table gone rename to replicant_checkpoints');
+  await target.query(
+    'alter table replicant_checkpoints rename gone to slot_name',
+  );
   pipeline.start();
   // This process has made the slot, and knows now that nothing was stored.
   await pipeline.whenStreaming();

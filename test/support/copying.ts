@@ -1,4 +1,4 @@
-import { type ClientBase, escapeIdentifier } from 'pg';
+import { type ClientBase, escapeIdentifier, Pool } from 'pg';
 import { onTestFinished } from 'vitest';
 import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { AttachedSink } from '../../lib/engine/deliver/sink.js';
@@ -64,6 +64,8 @@ export function copying(
   const checkpoints = new CheckpointTable((sql, values) =>
     target.query(sql, [...values]),
   );
+  const pool = new Pool({ ...target.connection, max: 4 });
+  pool.on('error', () => {});
   const copied: CopyCall[] = [];
   const applied: Transaction[] = [];
   const ownCheckpoint =
@@ -79,7 +81,7 @@ export function copying(
     async snapshot(rows, context) {
       const call = { rows, context };
       await beforeRows?.(call);
-      await inTransaction(target, async (client) => {
+      await inTransaction(pool, async (client) => {
         if (context.firstForTable)
           await client.query(`delete from ${tableNamed(context.relation)}`);
         await putRows(client, rows);
@@ -91,7 +93,7 @@ export function copying(
     },
     async transaction(transaction) {
       await beforeTransaction?.(transaction);
-      await inTransaction(target, async (client) => {
+      await inTransaction(pool, async (client) => {
         if (
           ownCheckpoint &&
           !(await checkpoints.advance(query(client), transaction))
@@ -104,7 +106,10 @@ export function copying(
     },
     ...sink,
   });
-  onTestFinished(() => pipeline.stop());
+  onTestFinished(async () => {
+    await pipeline.stop();
+    await pool.end();
+  });
   return { pipeline, copied, applied, checkpoints };
 }
 
@@ -156,18 +161,17 @@ function tableNamed(relation: string): string {
 }
 
 async function inTransaction(
-  database: TestDatabase,
+  pool: Pool,
   work: (client: ClientBase) => Promise<void>,
 ): Promise<void> {
-  const client = await database.connect();
+  const client = await pool.connect();
+  let broken = true;
   try {
     await client.query('begin');
     await work(client);
     await client.query('commit');
-  } catch (error) {
-    await client.query('rollback').catch(() => {});
-    throw error;
+    broken = false;
   } finally {
-    await client.end();
+    client.release(broken);
   }
 }
