@@ -94,7 +94,10 @@ async function beginSlot(
       detail: `the checkpoint is at ${formatLsn(furthest)}, but there is no slot ${slotName}`,
     });
   }
-  const consistentPoint = await createSlot(session, slotName, plugin, failover);
+  const { consistentPoint } = await createSlot(session, slotName, plugin, {
+    failover,
+    snapshot: 'nothing',
+  });
   await approveOrigin(session, subject, consistentPoint, false);
   return adopt(subject.sink, consistentPoint);
 }

@@ -139,26 +139,41 @@ function findInvalidation(row: SlotRow): HaltCode | null {
   return row.wal_status === 'lost' ? 'slot_invalidated/wal_lost' : null;
 }
 
+/** How a slot is created. */
+export interface SlotCreation {
+  /** Whether it is synchronized to standbys, which PostgreSQL 17 knows. */
+  readonly failover: boolean;
+  /** `export`: the session keeps what was committed when the slot begins to stream visible to others, until its next command. */
+  readonly snapshot: 'nothing' | 'export';
+}
+
+/** A slot that was just created. */
+export interface CreatedSlot {
+  /** The boundary from which on it streams. */
+  readonly consistentPoint: Lsn;
+  /** For SET TRANSACTION SNAPSHOT; `null` when none was exported. */
+  readonly snapshotName: string | null;
+}
+
 /**
- * Creates a durable slot without a snapshot and returns its consistent point: the boundary from which on it streams.
+ * Creates a durable slot.
  *
- * @param failover - whether it is synchronized to standbys, which PostgreSQL 17 knows
  * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-CREATE-REPLICATION-SLOT | CREATE_REPLICATION_SLOT}
  */
 export async function createSlot(
   session: CommandSession,
   slotName: string,
   plugin: string,
-  failover: boolean,
-): Promise<Lsn> {
-  const options = `SNAPSHOT 'nothing'${failover ? ', FAILOVER true' : ''}`;
-  const rows = await session.queryPatiently(
+  { failover, snapshot }: SlotCreation,
+): Promise<CreatedSlot> {
+  const options = `SNAPSHOT '${snapshot}'${failover ? ', FAILOVER true' : ''}`;
+  const [row] = await session.queryPatiently(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (${options})`,
   );
-  const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');
+  const consistentPoint = parseLsn(row?.['consistent_point'] ?? '');
   if (consistentPoint === null)
     throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
-  return consistentPoint;
+  return { consistentPoint, snapshotName: row?.['snapshot_name'] ?? null };
 }
 
 /**
