@@ -25,7 +25,10 @@ const value = fc
 const bound = names.chain((columns) =>
   fc
     .array(value, { minLength: columns.length, maxLength: columns.length })
-    .map((values) => ({ columns, values })),
+    .map((values) => ({
+      order: columns.map((column) => [column, 'pg_catalog.int4'] as const),
+      values,
+    })),
 );
 const lacking = names.chain((columns) =>
   fc
@@ -70,7 +73,13 @@ const SOME: SnapshotProgress = {
       schema: 'public',
       table: 'Orders',
       state: 'reading',
-      bound: { columns: ['id', 'line'], values: ['SECRET-7', '2'] },
+      bound: {
+        order: [
+          ['id', 'pg_catalog.int4'],
+          ['line', 'pg_catalog.int4'],
+        ],
+        values: ['SECRET-7', '2'],
+      },
       lacking: { columns: ['id'], keys: [['SECRET-3']] },
     },
     { schema: 'public', table: 'later', state: 'waiting' },
@@ -177,15 +186,41 @@ describe('the progress of a snapshot', () => {
     ['nothing left to read', ['0/1', false, [['p', 't', 'r', null, null]]]],
     [
       'a bound with too few values',
-      ['0/1', false, [['p', 't', 'r', [['a', 'b'], ['1']], null]]],
+      [
+        '0/1',
+        false,
+        [
+          [
+            'p',
+            't',
+            'r',
+            [
+              [
+                ['a', 'o'],
+                ['b', 'o'],
+              ],
+              ['1'],
+            ],
+            null,
+          ],
+        ],
+      ],
+    ],
+    [
+      'a bound with a column of one text',
+      ['0/1', false, [['p', 't', 'r', [[['a']], ['1']], null]]],
+    ],
+    [
+      'a bound with a column of three texts',
+      ['0/1', false, [['p', 't', 'r', [[['a', 'o', 'o']], ['1']], null]]],
     ],
     [
       'a bound with a number',
-      ['0/1', false, [['p', 't', 'r', [['a'], [1]], null]]],
+      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], [1]], null]]],
     ],
     [
       'a bound with NULL',
-      ['0/1', false, [['p', 't', 'r', [['a'], [null]], null]]],
+      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], [null]], null]]],
     ],
     [
       'a bound without columns',
@@ -212,11 +247,11 @@ describe('the progress of a snapshot', () => {
     ],
     [
       'a value with a NUL',
-      ['0/1', false, [['p', 't', 'r', [['a'], ['\0']], null]]],
+      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], ['\0']], null]]],
     ],
     [
       'lacking rows without one',
-      ['0/1', false, [['p', 't', 'r', [['a'], ['1']], [['a'], []]]]],
+      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], ['1']], [['a'], []]]]],
     ],
     [
       'lacking rows with too few values',
@@ -240,7 +275,11 @@ describe('the progress of a snapshot', () => {
     const token = encodeProgress(SOME);
     const secret = [
       token.slice(0, -1),
-      forged(['0/1', false, [['p', 't', 'r', [['a'], ['SECRET-7', '']]]]]),
+      forged([
+        '0/1',
+        false,
+        [['p', 't', 'r', [[['a', 'o']], ['SECRET-7', '']]]],
+      ]),
       'SECRET-7',
     ];
     for (const bad of secret) {

@@ -35,14 +35,16 @@ export type TableState =
 interface ReadingState {
   readonly state: 'reading';
   /** The row that was read last; `null` when only rows are left that lack columns. */
-  readonly bound: Key | null;
+  readonly bound: Bound | null;
   /** Rows of the sink that lack columns and that reading in order does not come to; `null` when there are none. */
   readonly lacking: LackingRows | null;
 }
 
-/** The values of some columns of a row, as the server's text. */
-export interface Key {
-  readonly columns: readonly string[];
+/** A row in the order in which a table is read. */
+export interface Bound {
+  /** By which columns; two texts for each: its name, and how its type is ordered. */
+  readonly order: readonly (readonly [name: string, ordering: string])[];
+  /** Their values in the row, as the server's text. */
   readonly values: readonly string[];
 }
 
@@ -106,7 +108,7 @@ function tableContent(entry: TableProgress): readonly unknown[] {
   const { bound, lacking } = entry;
   return [
     ...head,
-    bound === null ? null : [bound.columns, bound.values],
+    bound === null ? null : [bound.order, bound.values],
     lacking === null ? null : [lacking.columns, lacking.keys],
   ];
 }
@@ -170,14 +172,22 @@ function readState(fields: readonly unknown[]): TableState | null {
 }
 
 /** `undefined` for what is none. */
-function readBound(content: unknown): Key | null | undefined {
+function readBound(content: unknown): Bound | null | undefined {
   if (content === null) return null;
-  const [columnsContent, valuesContent] = fieldsOf(content);
-  const columns = readColumns(columnsContent);
+  const [orderContent, valuesContent] = fieldsOf(content);
+  const order = listOf(orderContent, readOrder);
+  const columns = readColumns(order?.map(([name]) => name));
   const values = listOf(valuesContent, readValue);
-  return columns === null || values?.length !== columns.length
+  return order === null || columns === null || values?.length !== columns.length
     ? undefined
-    : { columns, values };
+    : { order, values };
+}
+
+function readOrder(content: unknown): readonly [string, string] | null {
+  const [nameContent, orderingContent] = fieldsOf(content);
+  const name = readName(nameContent);
+  const ordering = readValue(orderingContent);
+  return name === null || ordering === null ? null : [name, ordering];
 }
 
 /** `undefined` for what is none. */
