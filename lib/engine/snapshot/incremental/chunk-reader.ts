@@ -33,7 +33,7 @@ export interface ReadChunk {
 }
 
 /** Chunks are read by an index where there is one: a plan that reads or sorts a large table would do so for each of them. */
-const PLANNING =
+export const PLANNING =
   "select pg_catalog.set_config(s, 'off', false) from pg_catalog.unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'jit']) s" +
   " union all select pg_catalog.set_config('max_parallel_workers_per_gather', '0', false)";
 

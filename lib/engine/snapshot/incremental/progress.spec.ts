@@ -56,6 +56,7 @@ const tableState = fc.oneof(
 const progress: fc.Arbitrary<SnapshotProgress> = fc.record({
   floor: fc.bigInt({ min: 0n, max: 0xffff_ffff_ffff_ffffn }),
   complete: fc.boolean(),
+  uncertain: fc.option(fc.bigInt({ min: 0n, max: 0xffff_ffff_ffff_ffffn })),
   tables: fc.uniqueArray(
     fc
       .tuple(fc.record({ schema: name, table: name }), tableState)
@@ -67,6 +68,7 @@ const progress: fc.Arbitrary<SnapshotProgress> = fc.record({
 const SOME: SnapshotProgress = {
   floor: 0x1_0000_0010n,
   complete: false,
+  uncertain: null,
   tables: [
     { schema: 'public', table: 'a.b', state: 'done' },
     {
@@ -159,19 +161,23 @@ describe('the progress of a snapshot', () => {
     ['an object', { floor: '0/1', complete: false, tables: [] }],
     ['an object with a prototype', { __proto__: [], length: 3 }],
     ['too short', ['0/1', false]],
-    ['too long', ['0/1', false, [], 1]],
-    ['no position', [1, false, []]],
-    ['a position out of range', ['1/123456789', false, []]],
-    ['a position written otherwise', ['0/00000001', false, []]],
-    ['a flag that is none', ['0/1', 'false', []]],
-    ['tables that are no list', ['0/1', false, { length: 0 }]],
-    ['a table that is a text', ['0/1', false, ['public.t']]],
-    ['a table without a schema', ['0/1', false, [[null, 't', 'd']]]],
-    ['an empty name', ['0/1', false, [['public', '', 'd']]]],
-    ['a name that is too long', ['0/1', false, [['p', 't'.repeat(64), 'd']]]],
-    ['a name with a NUL', ['0/1', false, [['p', 't\0', 'd']]]],
-    ['a state that is none', ['0/1', false, [['p', 't', 'constructor']]]],
-    ['a state with more', ['0/1', false, [['p', 't', 'd', null]]]],
+    ['too long', ['0/1', false, null, [], 1]],
+    ['another position that is none', ['0/1', false, 'x', []]],
+    ['no position', [1, false, null, []]],
+    ['a position out of range', ['1/123456789', false, null, []]],
+    ['a position written otherwise', ['0/00000001', false, null, []]],
+    ['a flag that is none', ['0/1', 'false', null, []]],
+    ['tables that are no list', ['0/1', false, null, { length: 0 }]],
+    ['a table that is a text', ['0/1', false, null, ['public.t']]],
+    ['a table without a schema', ['0/1', false, null, [[null, 't', 'd']]]],
+    ['an empty name', ['0/1', false, null, [['public', '', 'd']]]],
+    [
+      'a name that is too long',
+      ['0/1', false, null, [['p', 't'.repeat(64), 'd']]],
+    ],
+    ['a name with a NUL', ['0/1', false, null, [['p', 't\0', 'd']]]],
+    ['a state that is none', ['0/1', false, null, [['p', 't', 'constructor']]]],
+    ['a state with more', ['0/1', false, null, [['p', 't', 'd', null]]]],
     [
       'one table twice',
       [
@@ -183,7 +189,10 @@ describe('the progress of a snapshot', () => {
         ],
       ],
     ],
-    ['nothing left to read', ['0/1', false, [['p', 't', 'r', null, null]]]],
+    [
+      'nothing left to read',
+      ['0/1', false, null, [['p', 't', 'r', null, null]]],
+    ],
     [
       'a bound with too few values',
       [
@@ -208,23 +217,23 @@ describe('the progress of a snapshot', () => {
     ],
     [
       'a bound with a column of one text',
-      ['0/1', false, [['p', 't', 'r', [[['a']], ['1']], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[['a']], ['1']], null]]],
     ],
     [
       'a bound with a column of three texts',
-      ['0/1', false, [['p', 't', 'r', [[['a', 'o', 'o']], ['1']], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o', 'o']], ['1']], null]]],
     ],
     [
       'a bound with a number',
-      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], [1]], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], [1]], null]]],
     ],
     [
       'a bound with NULL',
-      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], [null]], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], [null]], null]]],
     ],
     [
       'a bound without columns',
-      ['0/1', false, [['p', 't', 'r', [[], []], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[], []], null]]],
     ],
     [
       'a bound with a column twice',
@@ -247,15 +256,20 @@ describe('the progress of a snapshot', () => {
     ],
     [
       'a value with a NUL',
-      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], ['\0']], null]]],
+      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], ['\0']], null]]],
     ],
     [
       'lacking rows without one',
-      ['0/1', false, [['p', 't', 'r', [[['a', 'o']], ['1']], [['a'], []]]]],
+      [
+        '0/1',
+        false,
+        null,
+        [['p', 't', 'r', [[['a', 'o']], ['1']], [['a'], []]]],
+      ],
     ],
     [
       'lacking rows with too few values',
-      ['0/1', false, [['p', 't', 'r', null, [['a', 'b'], [['1']]]]]],
+      ['0/1', false, null, [['p', 't', 'r', null, [['a', 'b'], [['1']]]]]],
     ],
   ])('is refused when its content is %s', (_what, content) => {
     expect(refusal(forged(content)).halt.code).toBe(
@@ -264,9 +278,12 @@ describe('the progress of a snapshot', () => {
   });
 
   it('is read when it was forged to be what is written', () => {
-    expect(decodeProgress(forged(['0/1', true, [['p', 't', 'd']]]))).toEqual({
+    expect(
+      decodeProgress(forged(['0/1', true, null, [['p', 't', 'd']]])),
+    ).toEqual({
       floor: 1n,
       complete: true,
+      uncertain: null,
       tables: [{ schema: 'p', table: 't', state: 'done' }],
     });
   });

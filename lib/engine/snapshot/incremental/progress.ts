@@ -8,6 +8,11 @@ export interface SnapshotProgress {
   /** Where the slot began when the snapshot did. */
   readonly floor: Lsn;
   readonly complete: boolean;
+  /**
+   * Commit position of a transaction that was handed over before it was known which rows it left without some of their columns; `null` when
+   * there was none since a later progress.
+   */
+  readonly uncertain: Lsn | null;
   /** Every table that is copied, each once. */
   readonly tables: readonly TableProgress[];
 }
@@ -75,6 +80,7 @@ export function encodeProgress(progress: SnapshotProgress): string {
     JSON.stringify([
       formatLsn(progress.floor),
       progress.complete,
+      progress.uncertain === null ? null : formatLsn(progress.uncertain),
       progress.tables.map(tableContent),
     ]),
   ).toString('base64url');
@@ -129,14 +135,19 @@ function parse(content: string): unknown {
 }
 
 function readProgress(content: unknown): SnapshotProgress | null {
-  const [floorText, complete, entries] = fieldsOf(content);
-  const floor = typeof floorText === 'string' ? parseLsn(floorText) : null;
+  const [floorText, complete, uncertainText, entries] = fieldsOf(content);
+  const floor = readPosition(floorText);
+  const uncertain = uncertainText === null ? null : readPosition(uncertainText);
   const tables = listOf(entries, readTable);
   if (floor === null || typeof complete !== 'boolean' || tables === null)
     return null;
   const names = new Set(tables.map((name) => tableKey(name)));
   if (names.size < tables.length) return null;
-  return { floor, complete, tables };
+  return { floor, complete, uncertain, tables };
+}
+
+function readPosition(content: unknown): Lsn | null {
+  return typeof content === 'string' ? parseLsn(content) : null;
 }
 
 function readTable(content: unknown): TableProgress | null {
