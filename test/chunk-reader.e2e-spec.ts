@@ -194,6 +194,12 @@ const KINDS: readonly [kind: string, schema: string][] = [
      insert into t select case g % 2 when 0 then 'b' else 'B' end || g, g from generate_series(1, 60) g`,
   ],
   [
+    'citext alone',
+    `create schema "Ext"; create extension citext schema "Ext";
+     create table t(w "Ext".citext primary key);
+     insert into t select case g % 2 when 0 then 'b' else 'B' end || g from generate_series(1, 60) g`,
+  ],
+  [
     'timestamptz, date and interval',
     `create table t(ts timestamptz, d date, i interval, primary key (ts, d, i));
      insert into t select '2024-03-31 00:30:00.123456+01'::timestamptz + g * interval '17 minutes', date '0044-03-15 BC' + g, g * interval '1 mon -3 days'

@@ -1,5 +1,5 @@
 import type {
-  OrderColumn,
+  KeyColumn,
   PublishedTable,
 } from '../../server/published-table.js';
 import { selectFrom } from '../table-query.js';
@@ -9,7 +9,7 @@ export type ChunkRange =
   /** Those behind a row, by the order key. */
   | {
       readonly kind: 'ordered';
-      readonly order: readonly OrderColumn[];
+      readonly order: readonly KeyColumn[];
       /** Values of the order key; `null` for the first rows. */
       readonly after: readonly string[] | null;
       readonly limit: number;
@@ -17,7 +17,7 @@ export type ChunkRange =
   /** Those with one of these keys. */
   | {
       readonly kind: 'keys';
-      readonly columns: readonly OrderColumn[];
+      readonly columns: readonly KeyColumn[];
       readonly keys: readonly (readonly string[])[];
     }
   /** All of them, in no order. */
@@ -100,14 +100,14 @@ function pieces(range: ChunkRange): Pieces {
   }
 }
 
-function behind(order: readonly OrderColumn[]): string {
+function behind(order: readonly KeyColumn[]): string {
   const values = order.map(
     ({ quotedType }, place) => `${setting(place)}::${quotedType}`,
   );
-  return `(${names(order)}) > (${values.join(', ')})`;
+  return `(${names(order)}) ${operator('>', order)} (${values.join(', ')})`;
 }
 
-function among(columns: readonly OrderColumn[]): string {
+function among(columns: readonly KeyColumn[]): string {
   const values = columns.map(
     ({ quotedType }, place) => `${ALIAS}.v${place}::${quotedType}`,
   );
@@ -115,7 +115,7 @@ function among(columns: readonly OrderColumn[]): string {
     (_, place) => `${setting(place)}::pg_catalog.text[]`,
   );
   return (
-    `(${names(columns)}) IN (SELECT ${values.join(', ')}` +
+    `(${names(columns)}) ${operator('=', columns)} ANY (SELECT ${values.join(', ')}` +
     ` FROM ROWS FROM (${lists.map((list) => `pg_catalog.unnest(${list})`).join(', ')})` +
     ` AS ${ALIAS}(${columns.map((_, place) => `v${place}`).join(', ')}))`
   );
@@ -125,15 +125,29 @@ function setting(place: number): string {
   return `pg_catalog.current_setting('${SETTING}${place}')`;
 }
 
-function names(columns: readonly OrderColumn[]): string {
+function names(columns: readonly KeyColumn[]): string {
   return columns.map(({ quotedName }) => quotedName).join(', ');
 }
 
-/** Operators are found by it. The schema pg_catalog comes first in any case. */
+/** One operator name stands for the operators of all columns. */
+function operator(name: string, columns: readonly KeyColumn[]): string {
+  const [schema, ...others] = operatorSchemas(columns);
+  return others.length === 0 ? `OPERATOR(${schema}.${name})` : name;
+}
+
+/**
+ * Operators in several schemas are found by it, those of pg_catalog in any case. Where it can stay empty it does: it decides how values of
+ * some types are printed.
+ */
 function searchPath(
-  columns: readonly OrderColumn[],
+  columns: readonly KeyColumn[],
 ): readonly [string, string][] {
-  const schemas = new Set(columns.map(({ operatorSchema }) => operatorSchema));
-  schemas.delete('pg_catalog');
-  return schemas.size === 0 ? [] : [['search_path', [...schemas].join(', ')]];
+  const schemas = operatorSchemas(columns);
+  if (schemas.length === 1) return [];
+  const others = schemas.filter((schema) => schema !== 'pg_catalog');
+  return [['search_path', others.join(', ')]];
+}
+
+function operatorSchemas(columns: readonly KeyColumn[]): readonly string[] {
+  return [...new Set(columns.map(({ operatorSchema }) => operatorSchema))];
 }

@@ -2,7 +2,7 @@ import { ConnectionFault } from '../../model/connection-fault.js';
 import { type Lsn, parseLsn } from '../../model/lsn.js';
 import { sqlstateOf } from '../../server/error-classes.js';
 import type {
-  OrderColumn,
+  KeyColumn,
   PublishedTable,
 } from '../../server/published-table.js';
 import type { SessionTarget } from '../../server/session.js';
@@ -73,7 +73,7 @@ export class ChunkReader {
    */
   async behind(
     readable: ReadableTable,
-    order: readonly OrderColumn[],
+    order: readonly KeyColumn[],
     after: readonly string[] | null,
     limit: number,
   ): Promise<ReadChunk> {
@@ -83,7 +83,7 @@ export class ChunkReader {
   /** Reads the rows that have these keys, as {@link behind} does. */
   async withKeys(
     readable: ReadableTable,
-    columns: readonly OrderColumn[],
+    columns: readonly KeyColumn[],
     keys: readonly (readonly string[])[],
   ): Promise<ReadChunk> {
     return this.#chunk(readable, { kind: 'keys', columns, keys });
