@@ -162,8 +162,7 @@ export class ChunkWindow implements StreamWatch {
   }
 
   /**
-   * A chunk is about to be read: its snapshot is taken after this call. Until {@link add} or {@link notReading}, what it may not see is kept. For
-   * chunks with one snapshot it is called before each of them.
+   * A chunk is about to be read: its snapshot is taken after this call. Until {@link add} or {@link notReading}, what it may not see is kept.
    */
   reading(): void {
     this.#reading = true;
@@ -178,11 +177,12 @@ export class ChunkWindow implements StreamWatch {
   /**
    * Takes what was read.
    *
+   * @param more - chunks of the same snapshot follow
    * @returns `stale` when it has to be read once more, by a later snapshot, and better in smaller chunks
    */
-  add(chunk: Chunk): 'pending' | 'stale' {
+  add(chunk: Chunk, more = false): 'pending' | 'stale' {
     const inVain = this.#readInVain;
-    this.#reading = false;
+    this.#reading = more;
     this.#known = chunk.visible;
     const tracked = this.#tables.get(chunk.table.oid);
     if (inVain || tracked === undefined || !this.#isUsable(chunk, tracked)) {
