@@ -95,7 +95,7 @@ export class BackfillPlan {
     if (known !== undefined && !known.isDone)
       return { table: known, added: false };
     const planned = new PlannedTable(table, { state: 'waiting' }, false);
-    planned.usable = false;
+    planned.notBefore = 'unknown';
     if (known !== undefined) this.tables.splice(place, 1);
     this.tables.push(planned);
     this.#complete = false;
@@ -108,15 +108,17 @@ export class BackfillPlan {
     const open = this.tables.filter(({ isDone }) => !isDone);
     const keyed = open.filter(({ table }) => table.orderKey !== null);
     for (const table of keyed) {
-      const step = table.usable
-        ? nextOfKeyed(table, lacking(table.table))
-        : null;
+      const step =
+        table.notBefore === 'unknown'
+          ? null
+          : nextOfKeyed(table, lacking(table.table));
       if (step !== null) return step;
       waits = true;
     }
     for (const table of open) {
       if (table.table.orderKey !== null) continue;
-      if (table.usable && !table.readToEnd) return { kind: 'whole', table };
+      if (table.notBefore !== 'unknown' && !table.readToEnd)
+        return { kind: 'whole', table };
       waits = true;
     }
     return { kind: waits || this.#complete ? 'wait' : 'complete' };

@@ -26,4 +26,16 @@ describe('the number of rows of a chunk', () => {
     limit.saw(0, 0);
     expect(limit.rows).toBe(1_000);
   });
+
+  it('is halved when chunks were too large, but not to nothing', () => {
+    const limit = new ChunkLimit(700, null);
+    const seen = [1, 2, 3, 4, 5].map(() => {
+      limit.shrink();
+      return limit.rows;
+    });
+    expect(seen).toEqual([350, 175, 100, 100, 100]);
+    const small = new ChunkLimit(5, null);
+    small.shrink();
+    expect(small.rows).toBe(5);
+  });
 });

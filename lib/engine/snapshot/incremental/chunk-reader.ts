@@ -17,6 +17,7 @@ import {
 } from './chunk-query.js';
 import { tableShapeSql } from './table-shape.js';
 import { parseSnapshot } from './snapshot-text.js';
+import { describeHolder } from './transactions.js';
 import type { VisibleTransactions } from './visibility.js';
 
 /** A table, and its shape when its columns were read. */
@@ -86,7 +87,24 @@ export class ChunkReader {
     columns: readonly KeyColumn[],
     keys: readonly (readonly string[])[],
   ): Promise<ReadChunk> {
-    return this.#chunk(readable, { kind: 'keys', columns, keys });
+    const { chunk, whole } = await this.#chunk(readable, {
+      kind: 'keys',
+      columns,
+      keys,
+    });
+    const places = columns.map(({ name }) =>
+      readable.table.columns.findIndex((column) => column.name === name),
+    );
+    const found = chunk.rows.map((row) =>
+      places.map((place) => row[place] ?? null),
+    );
+    return { chunk: { ...chunk, keys: whole ? keys : found }, whole };
+  }
+
+  /** Says who has opened a transaction that is in progress. */
+  async describeHolder(xid: bigint): Promise<string> {
+    const session = await this.#opened();
+    return describeHolder(session.commands, xid);
   }
 
   /**

@@ -153,6 +153,12 @@ export class ChunkWindow implements StreamWatch {
     this.#tables.set(table.oid, new TrackedTable(table, rows, notBefore));
   }
 
+  /** From now on a chunk of the table is used when it sees every transaction below this one. */
+  usableFrom(oid: number, notBefore: bigint): void {
+    const tracked = this.#tables.get(oid);
+    if (tracked !== undefined) tracked.notBefore = notBefore;
+  }
+
   /** The table is copied, or is to be tracked anew. */
   untrack(oid: number): void {
     const tracked = this.#tables.get(oid);

@@ -14,6 +14,12 @@ export type Part =
   /** A page of a table that is read whole. */
   | { readonly kind: 'page'; readonly first: boolean; readonly last: boolean };
 
+/** Where reading of a table is. */
+export type ReadingMark = Pick<
+  PlannedTable,
+  'readBehind' | 'readToEnd' | 'readsKeys'
+>;
+
 /** A table that is copied: what the sink was given of it, and what is read. */
 export class PlannedTable {
   /** What the sink has when it has taken everything that was handed over. */
@@ -26,8 +32,10 @@ export class PlannedTable {
   readsKeys = false;
   /** Times that the whole table was read in vain. */
   inVain = 0;
-  /** Whether chunks can be used: it is known what they have to see. */
-  usable = true;
+  /** Chunks are used that see every transaction below this one; `null` when any is, `unknown` when it was not asked yet. */
+  notBefore: bigint | null | 'unknown' = null;
+  /** Rows that lacked columns when such rows were read last. */
+  lackedBefore = Infinity;
   /** The stream has brought something of it since the sink was told to remove what it has. */
   touched: boolean;
 
@@ -61,7 +69,7 @@ export class PlannedTable {
     return this.state.state === 'reading' && this.state.bound === null;
   }
 
-  /** What was read is on its way. Told once the chunk is known to be used. */
+  /** What was read is on its way. */
   read(part: Part, rows: readonly RawRow[]): void {
     if (part.kind === 'keys') {
       this.readsKeys = true;
@@ -71,6 +79,18 @@ export class PlannedTable {
     const row = rows.at(-1);
     if (part.kind === 'rows' && row !== undefined)
       this.readBehind = this.#valuesOf(row);
+  }
+
+  get mark(): ReadingMark {
+    const { readBehind, readToEnd, readsKeys } = this;
+    return { readBehind, readToEnd, readsKeys };
+  }
+
+  /** What was read since cannot be used. */
+  backTo({ readBehind, readToEnd, readsKeys }: ReadingMark): void {
+    this.readBehind = readBehind;
+    this.readToEnd = readToEnd;
+    this.readsKeys = readsKeys;
   }
 
   /** What was read and not handed over is read again. */
