@@ -8,6 +8,11 @@ export interface SnapshotProgress {
   /** Where the slot began when the snapshot did. */
   readonly floor: Lsn;
   readonly complete: boolean;
+  /**
+   * Commit position of a transaction that was handed over before it was known which rows it left without some of their columns; `null` when
+   * there was none since a later progress.
+   */
+  readonly uncertain: Lsn | null;
   /** Every table that is copied, each once. */
   readonly tables: readonly TableProgress[];
 }
@@ -35,14 +40,16 @@ export type TableState =
 interface ReadingState {
   readonly state: 'reading';
   /** The row that was read last; `null` when only rows are left that lack columns. */
-  readonly bound: Key | null;
+  readonly bound: Bound | null;
   /** Rows of the sink that lack columns and that reading in order does not come to; `null` when there are none. */
   readonly lacking: LackingRows | null;
 }
 
-/** The values of some columns of a row, as the server's text. */
-export interface Key {
-  readonly columns: readonly string[];
+/** A row in the order in which a table is read. */
+export interface Bound {
+  /** By which columns; two texts for each: its name, and how its type is ordered. */
+  readonly order: readonly (readonly [name: string, ordering: string])[];
+  /** Their values in the row, as the server's text. */
   readonly values: readonly string[];
 }
 
@@ -73,6 +80,7 @@ export function encodeProgress(progress: SnapshotProgress): string {
     JSON.stringify([
       formatLsn(progress.floor),
       progress.complete,
+      progress.uncertain === null ? null : formatLsn(progress.uncertain),
       progress.tables.map(tableContent),
     ]),
   ).toString('base64url');
@@ -102,7 +110,12 @@ export function decodeProgress(token: string): SnapshotProgress {
 
 /** That everything is to be copied, and it is not known yet what that is. */
 export function pendingProgress(floor: Lsn): SnapshotProgress {
-  return { floor, complete: false, tables: [] };
+  return { floor, complete: false, uncertain: null, tables: [] };
+}
+
+/** Whether it says no more than {@link pendingProgress}. */
+export function isPending({ complete, tables }: SnapshotProgress): boolean {
+  return !complete && tables.length === 0;
 }
 
 /** That these tables are copied, and nothing is left. */
@@ -113,6 +126,7 @@ export function completeProgress(
   return {
     floor,
     complete: true,
+    uncertain: null,
     tables: tables.map(({ schema, table }) => ({
       schema,
       table,
@@ -132,7 +146,7 @@ function tableContent(entry: TableProgress): readonly unknown[] {
   const { bound, lacking } = entry;
   return [
     ...head,
-    bound === null ? null : [bound.columns, bound.values],
+    bound === null ? null : [bound.order, bound.values],
     lacking === null ? null : [lacking.columns, lacking.keys],
   ];
 }
@@ -153,14 +167,19 @@ function parse(content: string): unknown {
 }
 
 function readProgress(content: unknown): SnapshotProgress | null {
-  const [floorText, complete, entries] = fieldsOf(content);
-  const floor = typeof floorText === 'string' ? parseLsn(floorText) : null;
+  const [floorText, complete, uncertainText, entries] = fieldsOf(content);
+  const floor = readPosition(floorText);
+  const uncertain = uncertainText === null ? null : readPosition(uncertainText);
   const tables = listOf(entries, readTable);
   if (floor === null || typeof complete !== 'boolean' || tables === null)
     return null;
   const names = new Set(tables.map((name) => tableKey(name)));
   if (names.size < tables.length) return null;
-  return { floor, complete, tables };
+  return { floor, complete, uncertain, tables };
+}
+
+function readPosition(content: unknown): Lsn | null {
+  return typeof content === 'string' ? parseLsn(content) : null;
 }
 
 function readTable(content: unknown): TableProgress | null {
@@ -196,14 +215,22 @@ function readState(fields: readonly unknown[]): TableState | null {
 }
 
 /** `undefined` for what is none. */
-function readBound(content: unknown): Key | null | undefined {
+function readBound(content: unknown): Bound | null | undefined {
   if (content === null) return null;
-  const [columnsContent, valuesContent] = fieldsOf(content);
-  const columns = readColumns(columnsContent);
+  const [orderContent, valuesContent] = fieldsOf(content);
+  const order = listOf(orderContent, readOrder);
+  const columns = readColumns(order?.map(([name]) => name));
   const values = listOf(valuesContent, readValue);
-  return columns === null || values?.length !== columns.length
+  return order === null || columns === null || values?.length !== columns.length
     ? undefined
-    : { columns, values };
+    : { order, values };
+}
+
+function readOrder(content: unknown): readonly [string, string] | null {
+  const [nameContent, orderingContent] = fieldsOf(content);
+  const name = readName(nameContent);
+  const ordering = readValue(orderingContent);
+  return name === null || ordering === null ? null : [name, ordering];
 }
 
 /** `undefined` for what is none. */

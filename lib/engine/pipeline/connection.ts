@@ -1,6 +1,6 @@
 import { Assembler } from '../assemble/assembler.js';
 import type { ConnectionSubject } from './subject.js';
-import type { Work } from '../deliver/work.js';
+import type { ChunkWork, Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
@@ -53,6 +53,8 @@ export class PipelineConnection {
   readonly #fault = deferred<never>();
   /** `null` when nothing is ever copied beside the stream. */
   #backfill: Backfill | null = null;
+  /** Calls of the sink that come before the first transaction. */
+  #early: ChunkWork[] | null = [];
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -158,6 +160,8 @@ export class PipelineConnection {
    */
   begin(): void {
     const { options, pipeline, schema } = this.#subject;
+    for (const work of this.#early ?? []) this.#delivery.push(work);
+    this.#early = null;
     this.#backfill?.start();
     this.#intake.begin(
       new Assembler({
@@ -236,7 +240,7 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
-    this.#backfill?.stop();
+    const copied = this.#backfill?.stop();
     if (this.#delivery.awaitsEnd) {
       this.#intake.closeAfterTransaction();
       // Nobody else watches the connection of a loop that stops.
@@ -254,18 +258,20 @@ export class PipelineConnection {
       // A handler that was told so undoes its part while its database is still there.
       if (read) await within(this.settle('drop'), FINISH_TIMEOUT_MS);
     }
+    await copied;
   }
 
   /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
   async halt(): Promise<void> {
-    this.#backfill?.stop();
+    const copied = this.#backfill?.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
+    await copied;
   }
 
   /** Cuts a connection that is lost. */
   abandon(): void {
-    this.#backfill?.stop();
+    void this.#backfill?.stop();
     this.#intake.close();
     this.#reading.stop();
     this.#feedback.finish();
@@ -304,9 +310,8 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
-      await Promise.race([this.#prepareBackfill(position), this.ended]);
+      await this.#prepareBackfill(position);
     } catch (error) {
-      this.#backfill?.stop();
       this.#intake.close();
       this.#feedback.stop();
       throw error;
@@ -314,12 +319,26 @@ export class PipelineConnection {
   }
 
   async #prepareBackfill(position: CheckpointPosition): Promise<void> {
-    this.#backfill = await openBackfill(this.#subject, this.#plan, position, {
-      deliver: (work) => this.#delivery.push(work),
+    const opening = openBackfill(this.#subject, this.#plan, position, {
+      deliver: (work) => this.#copy(work),
       askPosition: () => this.#feedback.ask(),
       failed: (error) => this.#fail(error),
     });
-    await this.#backfill?.prepare();
+    try {
+      this.#backfill = await Promise.race([opening, this.ended]);
+    } catch (error) {
+      opening.then(
+        (backfill) => backfill?.stop(),
+        () => {},
+      );
+      throw error;
+    }
+  }
+
+  /** Before this connection has begun, nothing is handed over. */
+  #copy(work: ChunkWork): void {
+    if (this.#early === null) this.#delivery.push(work);
+    else this.#early.push(work);
   }
 
   #frame(bytes: Buffer, start: number, end: number): void {

@@ -1,8 +1,14 @@
 import type { Sink } from '../deliver/sink.js';
 import type { ChunkWork } from '../deliver/work.js';
-import { DEFAULT_CHUNKS } from '../options/snapshot-options.js';
 import {
+  DEFAULT_CHUNKS,
+  type ResolvedSnapshotOptions,
+} from '../options/snapshot-options.js';
+import type { Lsn } from '../model/lsn.js';
+import {
+  completeProgress,
   decodeProgress,
+  isPending,
   pendingProgress,
   type SnapshotProgress,
 } from '../model/snapshot-progress.js';
@@ -23,7 +29,11 @@ export interface IncrementalPorts {
   failed(error: unknown): void;
 }
 
-/** What copies rows beside the stream of one connection; `null` when nothing ever does. */
+/**
+ * What copies rows beside the stream of one connection; `null` when nothing ever does.
+ *
+ * @throws {HaltError} when what is to be copied cannot be read, or what is stored is no progress
+ */
 export async function openBackfill(
   subject: ConnectionSubject,
   { context, confirmedFlush }: StreamPlan,
@@ -34,15 +44,12 @@ export async function openBackfill(
   const { snapshot, publications, types } = options;
   if (snapshot === null || !storesProgress(sink)) return null;
   const stored = await readProgress(sink, context, position);
-  // Nothing is stored before the first call of the sink where the sink alone stores.
-  const isNew =
-    snapshot.mode === 'incremental' && furthestOf(position) === null;
-  const fresh = isNew ? pendingProgress(confirmedFlush) : null;
-  const progress = stored === null ? fresh : decodeProgress(stored);
-  subject.tables.copied(progress === null ? null : namesIn(progress));
+  const progress = progressFrom(stored, snapshot, position, confirmedFlush);
+  // What somebody else has copied is not known.
+  const known = stored !== null || isPending(progress);
   const { chunkRows, maxPendingChunks } =
     snapshot.mode === 'incremental' ? snapshot : DEFAULT_CHUNKS;
-  return new Backfill({
+  return Backfill.prepare({
     pipeline,
     slotName: context.slotName,
     target,
@@ -50,11 +57,28 @@ export async function openBackfill(
     types,
     chunkRows,
     maxPendingChunks,
-    floor: confirmedFlush,
-    progress,
+    floor: progress.floor,
+    progress: isPending(progress) ? null : progress,
+    appliedThrough: position.commitLsn,
+    fresh: position.commitLsn === null,
     meter,
+    listed: (names) => subject.tables.copied(known ? names : null),
     ...ports,
   });
+}
+
+/** What is stored; where nothing is, that everything is to be copied, or that somebody else did so. */
+function progressFrom(
+  stored: string | null,
+  { mode }: ResolvedSnapshotOptions,
+  position: CheckpointPosition,
+  boundary: Lsn,
+): SnapshotProgress {
+  if (stored !== null) return decodeProgress(stored);
+  // A sink that stores progress by itself has stored none before its first call.
+  return mode === 'incremental' && furthestOf(position) === null
+    ? pendingProgress(boundary)
+    : completeProgress(boundary, []);
 }
 
 function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {
@@ -63,9 +87,4 @@ function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {
     (checkpoint.kind !== 'reader' &&
       checkpoint.keeper.storeProgress !== undefined)
   );
-}
-
-/** Of the tables that are copied, or are to be. */
-function namesIn({ tables }: SnapshotProgress): readonly string[] {
-  return tables.map(({ schema, table }) => `${schema}.${table}`);
 }

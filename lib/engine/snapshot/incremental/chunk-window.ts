@@ -153,6 +153,12 @@ export class ChunkWindow implements StreamWatch {
     this.#tables.set(table.oid, new TrackedTable(table, rows, notBefore));
   }
 
+  /** From now on a chunk of the table is used when it sees every transaction below this one. */
+  usableFrom(oid: number, notBefore: bigint): void {
+    const tracked = this.#tables.get(oid);
+    if (tracked !== undefined) tracked.notBefore = notBefore;
+  }
+
   /** The table is copied, or is to be tracked anew. */
   untrack(oid: number): void {
     const tracked = this.#tables.get(oid);
@@ -162,8 +168,7 @@ export class ChunkWindow implements StreamWatch {
   }
 
   /**
-   * A chunk is about to be read: its snapshot is taken after this call. Until {@link add} or {@link notReading}, what it may not see is kept. For
-   * chunks with one snapshot it is called before each of them.
+   * A chunk is about to be read: its snapshot is taken after this call. Until {@link add} or {@link notReading}, what it may not see is kept.
    */
   reading(): void {
     this.#reading = true;
@@ -178,11 +183,12 @@ export class ChunkWindow implements StreamWatch {
   /**
    * Takes what was read.
    *
+   * @param more - chunks of the same snapshot follow
    * @returns `stale` when it has to be read once more, by a later snapshot, and better in smaller chunks
    */
-  add(chunk: Chunk): 'pending' | 'stale' {
+  add(chunk: Chunk, more = false): 'pending' | 'stale' {
     const inVain = this.#readInVain;
-    this.#reading = false;
+    this.#reading = more;
     this.#known = chunk.visible;
     const tracked = this.#tables.get(chunk.table.oid);
     if (inVain || tracked === undefined || !this.#isUsable(chunk, tracked)) {
