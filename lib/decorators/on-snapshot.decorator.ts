@@ -17,8 +17,8 @@ type RowOfAnyTable = {
 
 /**
  * Makes a method the handler of rows that exist already: `(rows, context) => Promise<void>`. The option `snapshot` needs it, and it needs the
- * option. All rows of a call are of one table, `context.relation`; there may be none. Calls come one after another, and none
- * while another handler of the sink runs.
+ * option. All rows of a call are of one table, `context.relation`; there may be none. Calls for one table come one after another, and none
+ * while a transaction is handled. In the mode `initial` those for several tables may run at the same time, up to `parallelTables`.
  *
  * The method writes rows by the replica identity of their table: one that is there already is replaced, but for the columns in
  * `unchanged`. With `context.firstForTable` it first removes what it has of the table. In the mode `incremental` it stores `context.progress` in the same database

@@ -21,7 +21,10 @@ export async function addProgressColumn(
   const table = await fetchRow(query, LOOK_UP, [String(oid)]);
   if (presentTextIn(table, 'present') === 'true') return;
   const statement = `ALTER TABLE ${quotedName} ADD COLUMN IF NOT EXISTS snapshot_progress text`;
-  if (presentTextIn(table, 'owned') !== 'true')
-    throw new HaltError('checkpoint/progress_column', { detail: statement });
+  if (presentTextIn(table, 'owned') !== 'true') {
+    throw new HaltError('checkpoint/progress_column', {
+      detail: `the role does not own ${quotedName}; run: ${statement}`,
+    });
+  }
   await query(statement, []);
 }

@@ -61,7 +61,7 @@ export function resolveSnapshot(
       "must be true, false or an object, such as { mode: 'incremental' }.",
     );
   if (value.mode === 'incremental') {
-    refuseUnknown(value, INCREMENTAL, 'snapshot');
+    refuseUnknown(value, INCREMENTAL, 'snapshot.');
     return {
       mode: 'incremental',
       chunkRows: positiveInteger(
@@ -81,7 +81,7 @@ export function resolveSnapshot(
       'snapshot.mode',
       "must be 'initial' or 'incremental'.",
     );
-  refuseUnknown(value, INITIAL, 'snapshot');
+  refuseUnknown(value, INITIAL, 'snapshot.');
   return {
     mode: 'initial',
     parallelTables: positiveInteger(
