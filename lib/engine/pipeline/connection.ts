@@ -9,15 +9,23 @@ import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
+import { openBackfill } from './incremental-snapshot.js';
+import { InitialSnapshot } from './initial-snapshot.js';
 import { PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
+import { PipelineStateError } from './state-error.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
-import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
+import {
+  readCheckpoint,
+  watermarkOf,
+  type CheckpointPosition,
+} from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { withSqlSession } from '../server/session.js';
 import { readTypes } from '../server/type-catalog.js';
+import type { Backfill } from '../snapshot/incremental/backfill.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -43,6 +51,8 @@ export class PipelineConnection {
   readonly #backpressure: Backpressure;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
+  /** `null` when nothing is ever copied beside the stream. */
+  #backfill: Backfill | null = null;
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -127,6 +137,15 @@ export class PipelineConnection {
     entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
     return withPlannedSession(subject, entered, async (session, plan) => {
+      if (plan.snapshot !== null)
+        await new InitialSnapshot(
+          subject,
+          session,
+          plan.context,
+          plan.snapshot,
+        ).make();
+      await subject.advice.give(session.commands);
+      await subject.tables.look(session.commands, subject.options);
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;
@@ -139,6 +158,7 @@ export class PipelineConnection {
    */
   begin(): void {
     const { options, pipeline, schema } = this.#subject;
+    this.#backfill?.start();
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -156,6 +176,7 @@ export class PipelineConnection {
         ),
         drained: () => this.#backpressure.releaseWhenDrained(),
       }),
+      this.#backfill?.watch,
     );
     this.#reading.start();
     this.#gate.release('starting');
@@ -195,6 +216,15 @@ export class PipelineConnection {
       : null;
   }
 
+  /** Copies tables beside the stream; see {@link Backfill.add}. */
+  async snapshot(tables: readonly string[]): Promise<void> {
+    if (this.#backfill === null)
+      throw new PipelineStateError(
+        `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,
+      );
+    await this.#backfill.add(tables);
+  }
+
   /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */
   async settle(openBatch: 'deliver' | 'drop'): Promise<void> {
     await this.#delivery.settle(openBatch);
@@ -206,6 +236,7 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
+    this.#backfill?.stop();
     if (this.#delivery.awaitsEnd) {
       this.#intake.closeAfterTransaction();
       // Nobody else watches the connection of a loop that stops.
@@ -227,12 +258,14 @@ export class PipelineConnection {
 
   /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
   async halt(): Promise<void> {
+    this.#backfill?.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
   }
 
   /** Cuts a connection that is lost. */
   abandon(): void {
+    this.#backfill?.stop();
     this.#intake.close();
     this.#reading.stop();
     this.#feedback.finish();
@@ -271,11 +304,22 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
+      await Promise.race([this.#prepareBackfill(position), this.ended]);
     } catch (error) {
+      this.#backfill?.stop();
       this.#intake.close();
       this.#feedback.stop();
       throw error;
     }
+  }
+
+  async #prepareBackfill(position: CheckpointPosition): Promise<void> {
+    this.#backfill = await openBackfill(this.#subject, this.#plan, position, {
+      deliver: (work) => this.#delivery.push(work),
+      askPosition: () => this.#feedback.ask(),
+      failed: (error) => this.#fail(error),
+    });
+    await this.#backfill?.prepare();
   }
 
   #frame(bytes: Buffer, start: number, end: number): void {

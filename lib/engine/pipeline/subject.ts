@@ -9,9 +9,18 @@ import type { PipelineSchema } from './schema.js';
 import type { Skipping } from './skipping.js';
 import type { SinkWork } from './work.js';
 import type { Advice } from '../server/advice.js';
+import type { UnfinishedSlot } from '../server/chain-subject.js';
 import type { SessionTarget } from '../server/session.js';
 import type { Tell } from '../telemetry/pipeline-events.js';
+import type { SnapshotMeter } from '../telemetry/snapshot-meter.js';
 import type { SlotWait } from '../telemetry/slot-wait.js';
+
+/** A copy that is made before the stream. */
+export interface RunningCopy {
+  stop(): void;
+  /** Resolves when none of its handlers runs any more, and its slot is dropped or handed over. */
+  readonly ended: Promise<void>;
+}
 
 /** What a connection works for. */
 export interface ConnectionSubject {
@@ -38,6 +47,11 @@ export interface ConnectionSubject {
   /** A position moved. */
   moved(): void;
   warning(message: string): void;
+  readonly unfinishedSlot: UnfinishedSlot;
+  /** Is told how a snapshot gets on. */
+  readonly meter: SnapshotMeter;
+  /** Rows are copied before the stream begins. */
+  copying(copy: RunningCopy): void;
   /** See {@link CreationSubject}. */
   waiting(wait: SlotWait | null): void;
   withdrawing(work: Promise<void>): void;
