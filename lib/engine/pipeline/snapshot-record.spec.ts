@@ -166,13 +166,13 @@ describe('SnapshotRecord', () => {
   });
 
   it.each([
-    ['an initial copy', 'initial', 'initial'],
-    ['a copy of the other mode', 'initial', 'incremental'],
-    ['one that has lost its progress', 'incremental', 'incremental'],
-  ] as const)('counts anew for %s', (_, first, second) => {
+    ['an initial copy', 'initial', 'initial', false],
+    ['a copy of the other mode', 'initial', 'incremental', false],
+    ['one that has lost its progress', 'incremental', 'incremental', true],
+  ] as const)('counts anew for %s', (_, first, second, done) => {
     record.begin(first, tables(2_000, 4_000), []);
     copy('public.t1', 2);
-    record.tableDone('public.t1');
+    if (done) record.tableDone('public.t1');
     record.interrupted();
     vi.advanceTimersByTime(1_000);
     record.begin(second, tables(2_000, 4_000), []);
@@ -188,8 +188,13 @@ describe('SnapshotRecord', () => {
     copy('public.t1', 1);
     record.tableDone('public.t1');
     record.complete();
-    record.begin('incremental', tables(1_000), []);
-    expect(record.status).toMatchObject({ state: 'copying', rows: 0 });
+    record.begin('incremental', tables(1_000, 500), ['public.t1']);
+    expect(record.status).toMatchObject({
+      state: 'copying',
+      tablesDone: 1,
+      rows: 0,
+      estimatedRows: 500,
+    });
   });
 
   it('counts anew for a table that is copied again', () => {
