@@ -112,7 +112,7 @@ function finished(build: TableBuild): PublishedTable {
     ...table,
     columns,
     orderKey: complete
-      ? [...orderKey].sort(([a], [b]) => a - b).map(([, column]) => column)
+      ? [...orderKey].toSorted(([a], [b]) => a - b).map(([, column]) => column)
       : null,
   };
 }
