@@ -27,7 +27,9 @@ export async function lockTables(
       .slice(at, at + TABLES_PER_LOCK)
       .map((table) => selectFrom(table).from);
     await refusingMissing(() =>
-      session.queryPatiently(`LOCK TABLE ${names.join(', ')} IN ACCESS SHARE MODE`),
+      session.queryPatiently(
+        `LOCK TABLE ${names.join(', ')} IN ACCESS SHARE MODE`,
+      ),
     ).catch(refuseUnavailable);
   }
   // Nobody waits for us because of other locks, such as one on an index.
