@@ -10,8 +10,12 @@ import { openInSnapshot } from './adopted-snapshot.js';
 import { largestFirst } from './largest-first.js';
 import { copyTable, type TableCopyPorts } from './table-copy.js';
 import { lockTables } from './table-locks.js';
+import { requireUnaltered } from './unaltered-tables.js';
 
 export type { InitialPage } from './table-copy.js';
+
+/** A lock is free, or somebody waits for the session that has it. */
+const LOCK_PATIENCE_MS = 2_000;
 
 /** What a copy reads, and whom it tells. */
 export interface InitialPorts extends TableCopyPorts {
@@ -70,28 +74,36 @@ class InitialCopy {
   }
 
   async #copy(): Promise<readonly PublishedTable[]> {
-    const { publications, types, meter } = this.#ports;
-    const holder = await this.#open();
-    // Without its locks, what is still to be read may be rewritten.
-    this.#watched(holder.lost).catch(() => {});
-    const { commands } = holder;
+    const { publications, types, parallelTables, meter } = this.#ports;
+    const first = await this.#open();
+    const { commands } = first;
     const tables = await readPublishedTables(commands, publications);
     await requireReadable(commands, tables);
-    await lockTables(commands, this.#target, tables);
+    await lockTables(commands, tables, 0);
+    await requireUnaltered(commands, this.#target, publications, tables);
     const makers = await readRowMakers(commands, types, tables);
-    const readers = await this.#openReaders(tables.length);
+    const others = Math.min(parallelTables, tables.length) - 1;
+    // All before the first page: once adopted, the snapshot outlives the session that exports it.
+    const readers = await this.#sideBySide(
+      Array.from({ length: Math.max(0, others) }, () =>
+        this.#openBeside(tables),
+      ),
+    );
     meter.begin('initial', tables, []);
     const waiting = largestFirst(tables);
     await this.#sideBySide(
-      readers.map((reader) => this.#readFrom(waiting, reader, makers)),
+      [first, ...readers].map((reader) =>
+        this.#readFrom(waiting, reader, makers),
+      ),
     );
     return tables;
   }
 
-  /** All of them before the first page: once adopted, the snapshot outlives the session that exports it. */
-  #openReaders(tables: number): Promise<CopySession[]> {
-    const count = Math.min(this.#ports.parallelTables, tables);
-    return this.#sideBySide(Array.from({ length: count }, () => this.#open()));
+  /** Each session has the locks of its own, for the same reason for which it must not wait for them. */
+  async #openBeside(tables: readonly PublishedTable[]): Promise<CopySession> {
+    const session = await this.#open();
+    await lockTables(session.commands, tables, LOCK_PATIENCE_MS);
+    return session;
   }
 
   async #open(): Promise<CopySession> {

@@ -7,7 +7,7 @@ import type { PublishedTable } from '../../server/published-table.js';
 export function largestFirst(
   tables: readonly PublishedTable[],
 ): PublishedTable[] {
-  return [...tables].sort((a, b) => {
+  return tables.toSorted((a, b) => {
     const [bytesA, bytesB] = [estimatedBytes(a), estimatedBytes(b)];
     return bytesA === bytesB ? 0 : bytesB - bytesA;
   });

@@ -5,7 +5,7 @@ import type { CopySession } from '../copy-session.js';
 import type { RowMaker } from '../incremental/chunk.js';
 import { PAGE_BYTES, PAGE_ROWS } from '../raw-row.js';
 import { selectFrom } from '../table-query.js';
-import { refusingMissing } from './table-locks.js';
+import { refusingMissing } from './unaltered-tables.js';
 
 /** Rows of one table, in the order in which they were read. */
 export interface InitialPage {
@@ -28,14 +28,14 @@ export async function copyTable(
   session: CopySession,
   table: PublishedTable,
   maker: Pick<RowMaker, 'whole'>,
-  { deliver, meter }: TableCopyPorts,
+  ports: TableCopyPorts,
 ): Promise<void> {
   const relation = table.name;
   let firstForTable = true;
   const hand = async (rows: readonly AnySnapshotRow[]): Promise<void> => {
-    await deliver({ rows, relation, firstForTable });
+    await ports.deliver({ rows, relation, firstForTable });
     firstForTable = false;
-    meter.rows(relation, rows.length);
+    ports.meter.rows(relation, rows.length);
   };
   const pages = session.copy(copySql(table), {
     rows: PAGE_ROWS,
@@ -46,7 +46,7 @@ export async function copyTable(
       await hand(page.rows.map((row) => maker.whole(row)));
   });
   if (firstForTable) await hand([]);
-  meter.tableDone(relation);
+  ports.meter.tableDone(relation);
 }
 
 function copySql(table: PublishedTable): string {
