@@ -114,7 +114,10 @@ export type {
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
-export type { SnapshotStatus } from './engine/telemetry/snapshot-status.js';
+export type {
+  NeverCopied,
+  SnapshotStatus,
+} from './engine/telemetry/snapshot-status.js';
 export type { SlotWait } from './engine/telemetry/slot-wait.js';
 export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {

@@ -42,6 +42,9 @@ export type ResolvedSnapshotOptions =
   | Readonly<Required<InitialSnapshotOptions>>
   | Readonly<Required<IncrementalSnapshotOptions>>;
 
+/** How tables are copied beside the stream where the option says nothing of it. */
+export const DEFAULT_CHUNKS = { chunkRows: 1_000, maxPendingChunks: 4 };
+
 /**
  * Checks the option `snapshot` and fills in the defaults.
  *
@@ -61,11 +64,15 @@ export function resolveSnapshot(
     refuseUnknown(value, INCREMENTAL, 'snapshot.');
     return {
       mode: 'incremental',
-      chunkRows: positiveInteger('snapshot.chunkRows', value.chunkRows, 1_000),
+      chunkRows: positiveInteger(
+        'snapshot.chunkRows',
+        value.chunkRows,
+        DEFAULT_CHUNKS.chunkRows,
+      ),
       maxPendingChunks: positiveInteger(
         'snapshot.maxPendingChunks',
         value.maxPendingChunks,
-        4,
+        DEFAULT_CHUNKS.maxPendingChunks,
       ),
     };
   }
