@@ -53,7 +53,7 @@ export class Copying {
   ) {}
 
   /** Copies the publication `p`. */
-  run(ports: Partial<InitialPorts> = {}): Promise<readonly string[]> {
+  run(ports: Partial<InitialPorts> = {}): ReturnType<typeof copyInitially> {
     return copyInitially({
       target: {
         connection: { ...this.source.connection },

@@ -17,7 +17,7 @@ export function publishedTablesSql(publications: readonly string[]): string {
       s.rows, case when s.rows > 0 then pg_catalog.ceil(s.bytes / s.rows) end as row_bytes,
       a.attname as column, pg_catalog.quote_ident(a.attname) as quoted_column, a.atttypid as type, a.atttypmod as modifier,
       c.relreplident = 'f' or i.attnum is not null as key,
-      o.columns as order_columns, o.place, o.quoted_type, o.operator_schema
+      o.columns as order_columns, o.place, y.quoted_type, y.operator_schema, y.quoted_collation
     from tables t
       join pg_catalog.pg_class c on c.oid = t.oid
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -25,6 +25,7 @@ export function publishedTablesSql(publications: readonly string[]): string {
       left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = any (t.attnums)
       left join (select distinct indrelid, attnum from keys where identity) i on i.indrelid = c.oid and i.attnum = a.attnum
       left join ordered o on o.indrelid = c.oid and o.attnum = a.attnum
+      left join typed y on y.indrelid = c.oid and y.attnum = a.attnum
     order by n.nspname, c.relname, a.attnum`;
 }
 
@@ -92,7 +93,7 @@ const LEAVES = `leaves as (
  * ones and whose collations are those of the columns. A deferrable primary key is no replica identity.
  */
 const KEYS = `keys as materialized (
-      select x.indrelid, x.indexrelid, x.indisprimary, k.attnum, k.place, a.atttypid, n.nspname as operator_schema,
+      select x.indrelid, x.indexrelid, x.indisprimary, k.attnum, k.place, a.atttypid, a.attcollation, n.nspname as operator_schema,
         m.amname = 'btree' and c.opcdefault and o.oprname = '>'
           and x.indcollation[k.place - 1] = a.attcollation as ordering,
         x.indimmediate and case r.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end as identity
@@ -120,10 +121,16 @@ const KEYS = `keys as materialized (
       select b.domain, t.typbasetype from bases b join pg_catalog.pg_type t on t.oid = b.type and t.typtype = 'd'),
     ordered as materialized (
       select distinct on (k.indrelid, k.attnum) k.indrelid, k.attnum, k.place,
-        pg_catalog.count(*) over (partition by k.indrelid) as columns,
-        pg_catalog.format('%I.%I', n.nspname, t.typname) as quoted_type, pg_catalog.quote_ident(k.operator_schema) as operator_schema
+        pg_catalog.count(*) over (partition by k.indrelid) as columns
       from chosen c join keys k on k.indexrelid = c.indexrelid
+      order by k.indrelid, k.attnum, k.place),
+    typed as materialized (
+      select distinct on (k.indrelid, k.attnum) k.indrelid, k.attnum,
+        pg_catalog.format('%I.%I', n.nspname, t.typname) as quoted_type, coalesce(pg_catalog.quote_ident(k.operator_schema), 'pg_catalog') as operator_schema,
+        (select pg_catalog.format('%I.%I', s.nspname, l.collname) from pg_catalog.pg_collation l
+          join pg_catalog.pg_namespace s on s.oid = l.collnamespace where l.oid = k.attcollation) as quoted_collation
+      from keys k
         join bases b on b.domain = k.atttypid
         join pg_catalog.pg_type t on t.oid = b.type and t.typtype <> 'd'
         join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-      order by k.indrelid, k.attnum, k.place)`;
+      order by k.indrelid, k.attnum, k.ordering desc nulls last)`;

@@ -1,7 +1,7 @@
 import { HaltError } from '../model/halt.js';
 import type { ReplicaIdentity } from '../model/relation.js';
 import type {
-  OrderColumn,
+  KeyColumn,
   PublishedColumn,
   PublishedTable,
 } from './published-table.js';
@@ -10,10 +10,12 @@ import type { CommandSession, TextRow } from './session.js';
 
 /** One table while its rows are taken in, a row for each of its columns. */
 interface TableBuild {
-  readonly table: Omit<PublishedTable, 'columns' | 'orderKey'>;
+  readonly table: Omit<PublishedTable, 'columns' | 'orderKey' | 'identityKey'>;
   readonly columns: PublishedColumn[];
   /** The published columns of the key, by their places in it. */
-  readonly orderKey: Map<number, OrderColumn>;
+  readonly orderKey: Map<number, KeyColumn>;
+  /** Published columns of this key and others, by their names. */
+  readonly keyColumns: Map<string, KeyColumn>;
   /** All columns of the key. */
   orderColumns: number;
 }
@@ -80,6 +82,7 @@ function begun(row: TextRow): TableBuild {
     },
     columns: [],
     orderKey: new Map(),
+    keyColumns: new Map(),
     orderColumns: 0,
   };
 }
@@ -97,13 +100,17 @@ function addColumn(build: TableBuild, row: TextRow): void {
   });
   const { place, quoted_type: quotedType, operator_schema: schema } = row;
   if (typeof quotedType !== 'string' || typeof schema !== 'string') return;
-  build.orderColumns = Number(row['order_columns']);
-  build.orderKey.set(Number(place), {
+  const column = {
     name,
     quotedName,
     quotedType,
     operatorSchema: schema,
-  });
+    quotedCollation: row['quoted_collation'] ?? null,
+  };
+  build.keyColumns.set(name, column);
+  if (typeof place !== 'string') return;
+  build.orderColumns = Number(row['order_columns']);
+  build.orderKey.set(Number(place), column);
 }
 
 function finished(build: TableBuild): PublishedTable {
@@ -115,7 +122,19 @@ function finished(build: TableBuild): PublishedTable {
     orderKey: complete
       ? [...orderKey].toSorted(([a], [b]) => a - b).map(([, column]) => column)
       : null,
+    identityKey: identityKey(build),
   };
+}
+
+function identityKey({
+  table,
+  columns,
+  keyColumns,
+}: TableBuild): readonly KeyColumn[] | null {
+  if (table.replicaIdentity === 'full') return null;
+  const key = columns.filter(({ key }) => key);
+  const known = key.flatMap(({ name }) => keyColumns.get(name) ?? []);
+  return known.length > 0 && known.length === key.length ? known : null;
 }
 
 function estimate(value: string | null | undefined): number | null {

@@ -12,6 +12,11 @@ export interface Chunk {
   readonly bytes: number;
   /** What the transaction that read them could see. */
   readonly visible: VisibleTransactions;
+  /**
+   * For rows that were searched because the sink lacks columns of them: the values of the replica identity that were searched, in the order of
+   * the table. Of such rows the sink is given what it lacks.
+   */
+  readonly keys?: readonly RawRow[];
   /** A position of the source that is not before any commit that it could see. */
   readonly readAt: Lsn;
 }

@@ -17,10 +17,17 @@ export type RowMessage =
  * every value, whatever the option `types` says.
  */
 export interface StreamWatch {
+  /** Whether it wants to be told of rows. */
+  readonly active: boolean;
   /** Everything that commits below `finalLsn` was received. */
   begin(message: BeginMessage): void;
   change(message: RowMessage): void;
+  /** The transaction that was begun is about to be handed over before its end is received. */
+  arriving(): void;
+  /** Its end was received, and it is about to be handed over if it was not. */
+  ended(): void;
+  /** It was handed over. */
   commit(message: CommitMessage): void;
-  /** Everything that commits below this position was received: the server told it outside a transaction. */
+  /** The server told its position. Outside a transaction, everything that commits below was received. */
   keepalive(position: Lsn): void;
 }

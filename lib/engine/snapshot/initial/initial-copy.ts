@@ -35,13 +35,15 @@ export interface InitialPorts extends TableCopyPorts {
  * Copies every row that the exported snapshot sees. Whatever it ends with, it has closed its connections then, and no call of
  * `deliver` runs.
  *
- * @returns the names of the tables
+ * @returns the tables
  * @throws {ConnectionFault} when a table was rewritten after the snapshot was taken, or the snapshot was gone before it was adopted: that
  * takes a new slot
  * @throws {HaltError} when a table cannot be read
  * @throws whatever `deliver` rejects with
  */
-export function copyInitially(ports: InitialPorts): Promise<readonly string[]> {
+export function copyInitially(
+  ports: InitialPorts,
+): Promise<readonly PublishedTable[]> {
   return new InitialCopy(ports).run();
 }
 
@@ -63,7 +65,7 @@ class InitialCopy {
     };
   }
 
-  async run(): Promise<readonly string[]> {
+  async run(): Promise<readonly PublishedTable[]> {
     const names = await this.#watched(this.#copy()).catch(() => []);
     const failure = this.#failure;
     await Promise.all(this.#sessions.map((session) => session.close()));
@@ -71,7 +73,7 @@ class InitialCopy {
     return names;
   }
 
-  async #copy(): Promise<readonly string[]> {
+  async #copy(): Promise<readonly PublishedTable[]> {
     const { publications, types, parallelTables, meter } = this.#ports;
     const first = await this.#open();
     const { commands } = first;
@@ -94,7 +96,7 @@ class InitialCopy {
         this.#readFrom(waiting, reader, makers),
       ),
     );
-    return tables.map(({ name }) => name);
+    return tables;
   }
 
   /** Each session has the locks of its own, for the same reason for which it must not wait for them. */
