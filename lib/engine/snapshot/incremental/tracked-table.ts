@@ -32,7 +32,7 @@ export class TrackedTable {
   constructor(
     readonly table: PublishedTable,
     readonly lacking: LackingRows,
-    readonly notBefore: bigint | null,
+    public notBefore: bigint | null,
   ) {
     this.#identity = identityOf(table.columns);
     this.#places = new Map(
