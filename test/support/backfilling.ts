@@ -41,7 +41,7 @@ export interface BackfillingOptions {
 
 /** What lasts when a process ends: a sink with its checkpoint, and the slot. */
 export class Sink {
-  readonly mirror = new MemoryMirror();
+  readonly mirror: MemoryMirror;
   /** Every call of the snapshot method, in order. */
   readonly calls: ChunkCall[] = [];
   progress: string | null = null;
@@ -51,16 +51,31 @@ export class Sink {
     readonly source: TestDatabase,
     readonly slotName: string,
     readonly floor: Lsn,
-  ) {}
+    unkeyed: readonly string[],
+  ) {
+    this.mirror = new MemoryMirror(unkeyed);
+  }
 
-  /** Creates the slot. */
-  static async create(source: TestDatabase): Promise<Sink> {
+  /**
+   * Creates the slot.
+   *
+   * @param unkeyed - tables that may have equal rows
+   */
+  static async create(
+    source: TestDatabase,
+    unkeyed: readonly string[] = [],
+  ): Promise<Sink> {
     const slotName = `slot_${source.name}`;
     const [row] = await source.query<{ lsn: string }>(
       "select lsn from pg_create_logical_replication_slot($1, 'pgoutput')",
       [slotName],
     );
-    return new Sink(source, slotName, present(parseLsn(present(row).lsn)));
+    return new Sink(
+      source,
+      slotName,
+      present(parseLsn(present(row).lsn)),
+      unkeyed,
+    );
   }
 
   get isComplete(): boolean {

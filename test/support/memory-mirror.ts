@@ -11,8 +11,9 @@ import type { TestDatabase } from './test-database.js';
  */
 export class MemoryMirror {
   readonly #tables = new Map<string, Row[] | Map<string, Row>>();
-  /** Updates and deletes of rows that were not there. */
-  missed = 0;
+
+  /** @param unkeyed - tables that may have equal rows */
+  constructor(private readonly unkeyed: readonly string[]) {}
 
   clear(relation: string): void {
     this.#tables.delete(relation);
@@ -45,8 +46,8 @@ export class MemoryMirror {
   fill(row: AnySnapshotRow): void {
     const { relation, columns, record, unchanged } = row;
     const before =
-      unchanged.length > 0 || isKeyed(columns)
-        ? this.#take(relation, columns, record, 'quietly')
+      unchanged.length > 0 || this.#isKeyed(relation)
+        ? this.#take(relation, columns, record)
         : {};
     this.#put(relation, columns, { ...before, ...record });
   }
@@ -58,9 +59,9 @@ export class MemoryMirror {
   ): Promise<readonly string[]> {
     const [schema = '', table = ''] = relation.split('.');
     const rows = await source.query<{ row: Row }>(
-      `select to_jsonb(t) as row from ${escapeIdentifier(schema)}.${escapeIdentifier(table)} t`,
+      `select (select jsonb_object_agg(key, value) from jsonb_each_text(to_jsonb(t))) as row from ${escapeIdentifier(schema)}.${escapeIdentifier(table)} t`,
     );
-    const expected = rows.map(({ row }) => shown(textOf(row))).toSorted();
+    const expected = rows.map(({ row }) => shown(row)).toSorted();
     const found = [...this.rows(relation)].map(shown).toSorted();
     const missing = new Set(expected);
     for (const text of found) missing.delete(text);
@@ -83,50 +84,33 @@ export class MemoryMirror {
     const key = keyOf(columns, record);
     let rows = this.#tables.get(relation);
     if (rows === undefined) {
-      rows = isKeyed(columns) ? new Map<string, Row>() : [];
+      rows = this.#isKeyed(relation) ? new Map<string, Row>() : [];
       this.#tables.set(relation, rows);
     }
     if (Array.isArray(rows)) rows.push(record);
     else rows.set(key, record);
   }
 
-  #take(
-    relation: string,
-    columns: readonly Column[],
-    record: Row,
-    quietly?: 'quietly',
-  ): Row {
+  #take(relation: string, columns: readonly Column[], record: Row): Row {
     const rows = this.#tables.get(relation);
     const key = keyOf(columns, record);
     if (Array.isArray(rows)) {
       const place = rows.findIndex((row) => keyOf(columns, row) === key);
-      const [taken] = place < 0 ? [] : rows.splice(place, 1);
-      if (taken === undefined && quietly === undefined) this.missed += 1;
-      return taken ?? {};
+      return (place < 0 ? undefined : rows.splice(place, 1)[0]) ?? {};
     }
     const taken = rows?.get(key);
     rows?.delete(key);
     return taken ?? {};
   }
-}
 
-/** Under FULL every column is one of the identity, and rows may be equal. */
-function isKeyed(columns: readonly Column[]): boolean {
-  return columns.some(({ key }) => key) && !columns.every(({ key }) => key);
+  #isKeyed(relation: string): boolean {
+    return !this.unkeyed.includes(relation);
+  }
 }
 
 function keyOf(columns: readonly Column[], record: Row): string {
   return JSON.stringify(
     columns.filter(({ key }) => key).map(({ name }) => record[name]),
-  );
-}
-
-function textOf(row: Row): Row {
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      value === null ? null : String(value),
-    ]),
   );
 }
 
