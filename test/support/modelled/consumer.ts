@@ -1,8 +1,8 @@
-import {
-  ChunkWindow,
-  type DiscardReason,
-  type WindowLimits,
-} from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import { ChunkWindow } from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import type {
+  DiscardReason,
+  WindowLimits,
+} from '../../../lib/engine/snapshot/incremental/window-ports.js';
 import type {
   Chunk,
   ReadyChunk,

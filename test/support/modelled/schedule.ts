@@ -1,4 +1,4 @@
-import type { WindowLimits } from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import type { WindowLimits } from '../../../lib/engine/snapshot/incremental/window-ports.js';
 import { DurableState, ModelConsumer } from './consumer.js';
 import { ModelTable, type TableKind } from './messages.js';
 import { ModelSource, type ModelTransaction } from './source.js';
