@@ -21,9 +21,9 @@ interface TableBuild {
 }
 
 /**
- * Reads what a stream of these publications carries: which tables, under which names, with which rows and columns. Reads
- * catalogs alone, and asks for the size of tables on which nobody holds or awaits an exclusive lock. Afterwards the
- * session has an empty search_path, by which row filters are written.
+ * Reads what a stream of these publications carries: which tables, under which names, with which rows and columns. It
+ * waits for whoever holds one of the tables exclusively, as reading the table would. Afterwards the session has an empty
+ * search_path, by which row filters are written.
  *
  * A filter of any publication counts for whatever it publishes, as it does when PostgreSQL itself copies tables.
  *
@@ -36,7 +36,7 @@ export async function readPublishedTables(
   publications: readonly string[],
 ): Promise<readonly PublishedTable[]> {
   await session.query("select pg_catalog.set_config('search_path', '', false)");
-  const rows = await session.query(publishedTablesSql(publications));
+  const rows = await session.queryPatiently(publishedTablesSql(publications));
   const builds = new Map<string, TableBuild>();
   for (const row of rows) {
     const oid = row['oid'] ?? '';

@@ -55,9 +55,9 @@ function obstacles(tables: readonly PublishedTable[]): string {
       select n.nspname, c.relname,
         pg_catalog.has_schema_privilege(n.oid, 'USAGE') as reachable,
         pg_catalog.has_table_privilege(c.oid, 'SELECT')
-          or pg_catalog.has_any_column_privilege(c.oid, 'SELECT') and not exists (
-            select from needed r where r.oid = c.oid
-              and not pg_catalog.has_column_privilege(c.oid, r.attnum::pg_catalog.int2, 'SELECT')) as readable,
+          or pg_catalog.has_any_column_privilege(c.oid, 'SELECT') and c.oid not in (
+            select r.oid from needed r
+              where not pg_catalog.has_column_privilege(r.oid, r.attnum::pg_catalog.int2, 'SELECT')) as readable,
         pg_catalog.row_security_active(c.oid) as secured
       from wanted w
         join pg_catalog.pg_class c on c.oid = w.oid

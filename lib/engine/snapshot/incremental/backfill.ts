@@ -12,17 +12,14 @@ import { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import type { Chunk, ReadyChunk } from './chunk.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
-import {
-  ChunkWindow,
-  type DiscardReason,
-  WINDOW_BYTES,
-} from './chunk-window.js';
+import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
 import type { LackingRows, SnapshotProgress } from './progress.js';
 import type { RowMessage, StreamWatch } from './stream-watch.js';
 import { readNextXid } from './transactions.js';
+import { type DiscardReason, WINDOW_BYTES } from './window-ports.js';
 
 /** What a backfill is told, and what it asks of its connection. */
 export interface BackfillPorts {
