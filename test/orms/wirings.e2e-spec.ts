@@ -62,6 +62,7 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
       commitLsn: 0x1_0000_0010n,
       confirmedLsn: 0x1_0000_0020n,
       relations: null,
+      progress: null,
       ...SOURCE,
     });
 

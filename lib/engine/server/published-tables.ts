@@ -36,6 +36,7 @@ export async function readPublishedTables(
   publications: readonly string[],
 ): Promise<readonly PublishedTable[]> {
   await session.query("select pg_catalog.set_config('search_path', '', false)");
+  // The view opens each table, and waits for whoever alters one.
   const rows = await session.queryPatiently(publishedTablesSql(publications));
   const builds = new Map<string, TableBuild>();
   for (const row of rows) {

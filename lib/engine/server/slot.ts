@@ -141,17 +141,18 @@ function findInvalidation(row: SlotRow): HaltCode | null {
 
 /** How a slot is created. */
 export interface SlotCreation {
+  readonly plugin: string;
   /** Whether it is synchronized to standbys, which PostgreSQL 17 knows. */
   readonly failover: boolean;
-  /** `export`: the session keeps what was committed when the slot begins to stream visible to others, until its next command. */
-  readonly snapshot: 'nothing' | 'export';
+  /** Whether a snapshot of its consistent point is exported, for others to read what was committed before. */
+  readonly exportSnapshot: boolean;
 }
 
-/** A slot that was just created. */
+/** A slot that was created. */
 export interface CreatedSlot {
   /** The boundary from which on it streams. */
   readonly consistentPoint: Lsn;
-  /** For SET TRANSACTION SNAPSHOT; `null` when none was exported. */
+  /** Of the exported snapshot, which can be adopted until the session runs another command; `null` without one. */
   readonly snapshotName: string | null;
 }
 
@@ -163,10 +164,9 @@ export interface CreatedSlot {
 export async function createSlot(
   session: CommandSession,
   slotName: string,
-  plugin: string,
-  { failover, snapshot }: SlotCreation,
+  { plugin, failover, exportSnapshot }: SlotCreation,
 ): Promise<CreatedSlot> {
-  const options = `SNAPSHOT '${snapshot}'${failover ? ', FAILOVER true' : ''}`;
+  const options = `SNAPSHOT '${exportSnapshot ? 'export' : 'nothing'}'${failover ? ', FAILOVER true' : ''}`;
   const [row] = await session.queryPatiently(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (${options})`,
   );
@@ -195,7 +195,8 @@ export async function dropSlot(
   session: CommandSession,
   slotName: string,
 ): Promise<void> {
-  await session.query('select pg_catalog.pg_drop_replication_slot($1)', [
-    slotName,
-  ]);
+  // Sessions of a WAL sender take no parameters.
+  await session.query(
+    `select pg_catalog.pg_drop_replication_slot(${quoteLiteral(slotName)})`,
+  );
 }

@@ -7,7 +7,7 @@ import {
   tableKey,
   type TableProgress,
   type TableState,
-} from './progress.js';
+} from '../../model/snapshot-progress.js';
 
 /** What a backfill does next. */
 export type Step =

@@ -16,7 +16,10 @@ import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
-import type { LackingRows, SnapshotProgress } from './progress.js';
+import type {
+  LackingRows,
+  SnapshotProgress,
+} from '../../model/snapshot-progress.js';
 import type { RowMessage, StreamWatch } from './stream-watch.js';
 import { readNextXid } from './transactions.js';
 import { type DiscardReason, WINDOW_BYTES } from './window-ports.js';
@@ -43,6 +46,8 @@ export interface BackfillPorts {
   deliver(work: ChunkWork): void;
   /** Asks the server for its position. */
   askPosition(): void;
+  /** Names of the tables that are copied or are going to be, as changes have them. Called again when there are more. */
+  listed(names: readonly string[]): void;
   /** Called once: reading has failed, and nothing more is delivered. */
   failed(error: unknown): void;
 }
@@ -53,8 +58,6 @@ interface Found {
   readonly copyable: readonly CopyableTable[];
   /** What chunks of all of them have to see; `null` for nothing. */
   readonly notBefore: bigint | null;
-  /** Published tables that are in no list. */
-  readonly uncopied: readonly string[];
 }
 
 /** Times that a table without a key is copied while it is written to. */
@@ -81,7 +84,6 @@ export class Backfill {
   readonly #untouched = new Map<number, PlannedTable>();
   /** Who waits until a table is copied. */
   readonly #waiters = new Map<PlannedTable, Deferred<void>>();
-  #uncopied: readonly string[];
   #loop: Promise<void> = Promise.resolve();
   #ended = false;
 
@@ -93,7 +95,6 @@ export class Backfill {
       signal: AbortSignal.any([ports.target.signal, this.#abort.signal]),
     };
     this.#plan = plan;
-    this.#uncopied = found.uncopied;
     this.#window = new ChunkWindow(
       { ...WINDOW_BYTES, pendingChunks: ports.maxPendingChunks },
       {
@@ -121,6 +122,7 @@ export class Backfill {
       planned.notBefore = notBefore;
       this.#window.track(planned.table, notBefore, lackingOf(planned));
     }
+    this.#list();
     if (!plan.isComplete) this.#begin();
     for (const planned of plan.uncleared) this.#clear(planned, () => {});
   }
@@ -141,7 +143,7 @@ export class Backfill {
       );
       const copyable = await makeCopyable(session, ports.types, open);
       const notBefore = ports.fresh ? null : await readNextXid(session);
-      return { plan, copyable, notBefore, uncopied: uncopied(plan, readable) };
+      return { plan, copyable, notBefore };
     });
     return new Backfill(ports, found);
   }
@@ -175,11 +177,6 @@ export class Backfill {
     return this.#reading.waitingFor;
   }
 
-  /** `schema.table` of published tables that were never copied, and are not going to be, as it was when they were looked for last. */
-  get uncopied(): readonly string[] {
-    return this.#uncopied;
-  }
-
   /** Begins to read. */
   start(): void {
     this.#loop = this.#reading.run().catch((error: unknown) => {
@@ -199,14 +196,11 @@ export class Backfill {
     const found = await withSqlSession(this.#target, async (session) => {
       const readable = await discover(session, this.#ports.publications);
       const wanted = select(readable, names);
-      return {
-        readable,
-        wanted: await makeCopyable(session, this.#ports.types, wanted),
-      };
+      return makeCopyable(session, this.#ports.types, wanted);
     });
     if (this.#ended) throw endedEarly();
-    const tables = found.wanted.map((one) => this.#addOne(one));
-    this.#uncopied = uncopied(this.#plan, found.readable);
+    const tables = found.map((one) => this.#addOne(one));
+    this.#list();
     if (tables.some(({ added }) => added)) this.#begin();
     await Promise.all(tables.map(({ done }) => done));
   }
@@ -246,6 +240,10 @@ export class Backfill {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #list(): void {
+    this.#ports.listed(this.#plan.tables.map(({ table }) => table.name));
   }
 
   #begin(): void {
@@ -404,15 +402,6 @@ function select(
       `No publication of the pipeline carries a table ${JSON.stringify(shownName(name))}: name it as changes do, such as public.orders.`,
     );
   });
-}
-
-function uncopied(
-  plan: BackfillPlan,
-  readable: readonly ReadableTable[],
-): readonly string[] {
-  return readable
-    .filter(({ table }) => plan.find(table.oid) === null)
-    .map(({ table }) => table.name);
 }
 
 function lackingOf({ state }: PlannedTable): readonly (readonly string[])[] {

@@ -3,7 +3,11 @@ import type {
   PublishedTable,
 } from '../../server/published-table.js';
 import type { RawRow } from '../raw-row.js';
-import type { LackingRows, TableProgress, TableState } from './progress.js';
+import type {
+  LackingRows,
+  TableProgress,
+  TableState,
+} from '../../model/snapshot-progress.js';
 
 /** What a chunk is of the copy of its table. */
 export type Part =

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { HaltError } from '../../model/halt.js';
-import { formatLsn, type Lsn, parseLsn } from '../../model/lsn.js';
-import { isName } from '../../model/names.js';
+import { HaltError } from './halt.js';
+import { formatLsn, type Lsn, parseLsn } from './lsn.js';
+import { isName } from './names.js';
 
 /** How far an incremental snapshot is. Names in it are never written into SQL: they are compared with those of the catalog. */
 export interface SnapshotProgress {
@@ -106,6 +106,38 @@ export function decodeProgress(token: string): SnapshotProgress {
   if (progress === null || encodeProgress(progress) !== token)
     throw invalid('its content is not what a progress holds');
   return progress;
+}
+
+/** That everything is to be copied, and it is not known yet what that is. */
+export function pendingProgress(floor: Lsn): SnapshotProgress {
+  return { floor, complete: false, uncertain: null, tables: [] };
+}
+
+/** Whether it says no more than {@link pendingProgress}. */
+export function isPending({ complete, tables }: SnapshotProgress): boolean {
+  return !complete && tables.length === 0;
+}
+
+/** That these tables are copied, and nothing is left. */
+export function completeProgress(
+  floor: Lsn,
+  tables: readonly TableName[],
+): SnapshotProgress {
+  return {
+    floor,
+    complete: true,
+    uncertain: null,
+    tables: tables.map(({ schema, table }) => ({
+      schema,
+      table,
+      state: 'done',
+    })),
+  };
+}
+
+/** Whether the sink was told anything of the snapshot. */
+export function isBegun({ complete, tables }: SnapshotProgress): boolean {
+  return complete || tables.some(({ state }) => state !== 'uncleared');
 }
 
 function tableContent(entry: TableProgress): readonly unknown[] {

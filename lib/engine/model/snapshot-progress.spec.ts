@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HaltError } from '../../model/halt.js';
+import { HaltError } from './halt.js';
 import {
   decodeProgress,
   encodeProgress,
   tableKey,
   type SnapshotProgress,
   type TableProgress,
-} from './progress.js';
+} from './snapshot-progress.js';
 
 const name = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 15 })
