@@ -25,6 +25,7 @@ function table(
       key,
     })),
     orderKey: null,
+    identityKey: null,
     rowFilter: null,
     estimatedRows: null,
     estimatedRowBytes: null,

@@ -18,6 +18,7 @@ const TABLE: PublishedTable = {
     key: false,
   })),
   orderKey: null,
+  identityKey: null,
   rowFilter: null,
   estimatedRows: null,
   estimatedRowBytes: null,
