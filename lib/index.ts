@@ -11,12 +11,16 @@ export {
 export { OnSchemaChange } from './decorators/on-schema-change.decorator.js';
 export { OnSessionIdentity } from './decorators/on-session-identity.decorator.js';
 export { OnSlotOrigin } from './decorators/on-slot-origin.decorator.js';
+export { OnSnapshotComplete } from './decorators/on-snapshot-complete.decorator.js';
+export { OnSnapshot } from './decorators/on-snapshot.decorator.js';
 export { OnTransaction } from './decorators/on-transaction.decorator.js';
 export {
   ReplicantSink,
   type ReplicantSinkOptions,
 } from './decorators/replicant-sink.decorator.js';
+export { SnapshotProgress } from './decorators/snapshot-progress.decorator.js';
 export { CheckpointIdentityError } from './engine/checkpoint/checkpoint-identity-error.js';
+export { CheckpointMovedError } from './engine/checkpoint/checkpoint-moved-error.js';
 export type {
   CheckpointQuery,
   CheckpointQueryResult,
@@ -110,7 +114,10 @@ export type {
 } from './engine/telemetry/pipeline-events.js';
 export type { PipelineState } from './engine/telemetry/pipeline-state.js';
 export type { PipelineStatus } from './engine/telemetry/pipeline-status.js';
-export type { SnapshotStatus } from './engine/telemetry/snapshot-status.js';
+export type {
+  NeverCopied,
+  SnapshotStatus,
+} from './engine/telemetry/snapshot-status.js';
 export type { SlotWait } from './engine/telemetry/slot-wait.js';
 export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {

@@ -28,6 +28,7 @@ describe('advance', () => {
       confirmedLsn: tx.commitEndLsn,
       ...source,
       relations: null,
+      progress: null,
     });
     expect(table.advancedTo).toBeNull();
   });
@@ -165,6 +166,7 @@ describe('confirm', () => {
       confirmedLsn: 0x1_0000_0000n,
       ...SOURCE,
       relations: null,
+      progress: null,
     });
     expect(table.advancedTo).toBeNull();
   });

@@ -43,6 +43,7 @@ describe('advance over a batch', () => {
       confirmedLsn: 0x1a0n,
       ...SOURCE,
       relations: null,
+      progress: null,
     });
   });
 

@@ -48,6 +48,7 @@ describe('the checkpoint store', () => {
       confirmedLsn: 0x120n,
       ...SOURCE,
       relations: null,
+      progress: null,
     });
     await store.confirm(0x1_0000_0000n);
     expect(await store.load()).toMatchObject({

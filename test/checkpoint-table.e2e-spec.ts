@@ -56,6 +56,7 @@ describe('the checkpoint table', () => {
       { name: 'system_identifier', type: 'text', required: true },
       { name: 'timeline', type: 'integer', required: true },
       { name: 'relations', type: 'jsonb', required: false },
+      { name: 'snapshot_progress', type: 'text', required: false },
       { name: 'updated_at', type: 'timestamp with time zone', required: true },
     ]);
   });
@@ -179,12 +180,14 @@ describe('the checkpoint table', () => {
       confirmedLsn: 0x120n,
       ...SOURCE,
       relations: null,
+      progress: null,
     });
     expect(await audit.load()).toEqual({
       commitLsn: 0x10n,
       confirmedLsn: 0x30n,
       ...OTHER_SOURCE,
       relations: null,
+      progress: null,
     });
   });
 

@@ -45,9 +45,11 @@ describe('the application of the sample', () => {
     const source = await suite.database();
     const target = await home.database('target');
     await source.query(
-      `${TABLE}; create publication stock_pub for table stock`,
+      `${TABLE}; insert into stock values ('nut', 3); create publication stock_pub for table stock`,
     );
     await target.query(TABLE);
+    const held = await target.connect();
+    await held.query('begin; lock table stock');
     await suite.server.stop('fast');
 
     const pod = await Pod.start(source, target);
@@ -55,7 +57,23 @@ describe('the application of the sample', () => {
     await pod.reports({ state: 'connecting', conditions: ['connecting'] });
 
     await suite.server.startAgain();
+    // It copies the row that exists, and the sink cannot write it yet.
+    await pod.reports({
+      state: 'snapshotting',
+      health: 'degraded',
+      conditions: ['snapshotting'],
+      snapshot: { mode: 'initial', state: 'copying', rows: 0, tablesTotal: 1 },
+      handler: { runningMilliseconds: POSITIVE },
+    });
     await pod.answers([200, 200, 200]);
+    await held.query('rollback');
+    await pod.reports({
+      state: 'streaming',
+      health: 'up',
+      conditions: ['streaming'],
+      snapshot: { state: 'complete', tablesDone: 1, rows: 1 },
+      neverCopied: { count: 0, tables: [] },
+    });
     await source.query("insert into stock values ('bolt', 7)");
     await waitFor(async () => (await pieces(target)) === 7);
     await pod.reports({

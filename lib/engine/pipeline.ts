@@ -8,6 +8,8 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
+import { copyTables, namesOfTables } from './pipeline/asked-snapshot.js';
+import type { PipelineConnection } from './pipeline/connection.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLifecycle } from './pipeline/lifecycle.js';
@@ -23,6 +25,7 @@ import { PipelineStateError } from './pipeline/state-error.js';
 import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
+import type { UnfinishedSlot } from './server/chain-subject.js';
 import { withSqlSession } from './server/session.js';
 import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
@@ -47,6 +50,7 @@ export class Pipeline {
   readonly #work = new SinkWork();
   readonly #slotWatch: SlotWatch;
   readonly #handlers = new HandlerScope();
+  readonly #unfinishedSlot: UnfinishedSlot = { consistentPoint: null };
   readonly #lifecycle: PipelineLifecycle;
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
@@ -79,9 +83,10 @@ export class Pipeline {
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
-        withSqlSession(this.#source.target(signal), (session) =>
-          readSlotSample(session, slotName),
-        ),
+        withSqlSession(this.#source.target(signal), async (session) => {
+          await this.#record.tables.look(session, this.options);
+          return readSlotSample(session, slotName);
+        }),
     });
     this.#lifecycle = new PipelineLifecycle({
       pipeline: name,
@@ -207,6 +212,23 @@ export class Pipeline {
   }
 
   /**
+   * Copies tables that exist already beside the stream: such as those that were added to the publication later, or whose rows the sink
+   * has lost. The sink first gets a call of its `@OnSnapshot()` method without rows and with `firstForTable`, and removes what it has of the
+   * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was.
+   *
+   * @param tables - as {@link Change.relation} has them; the publications must carry them
+   * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot` or a sink that stores no progress,
+   * or when no publication carries a table; nothing is touched then. And when the pipeline is stopped before it is done
+   * @throws {@link HaltError} when the pipeline halts before it is done
+   */
+  async snapshot(tables: readonly string[]): Promise<void> {
+    await copyTables(namesOfTables(tables), {
+      connection: () => this.#streamingConnection(),
+      nextConnection: () => this.#waiters.streaming(),
+    });
+  }
+
+  /**
    * Drops the replication slot, so that the server keeps no WAL for it any more. The checkpoint stays.
    *
    * @throws {@link PipelineStateError} while the pipeline runs
@@ -276,6 +298,15 @@ export class Pipeline {
     return this.#sink;
   }
 
+  #streamingConnection(): PipelineConnection {
+    const connection = this.#lifecycle.running?.connection ?? null;
+    if (connection === null || this.state !== 'streaming')
+      throw new PipelineStateError(
+        `Pipeline "${this.name}" does not stream (${this.state}).`,
+      );
+    return connection;
+  }
+
   #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
     if (this.halt !== null) throw new HaltError(this.halt);
     if (this.#lifecycle.running === null && this.state !== alsoAllowed) {
@@ -302,6 +333,7 @@ export class Pipeline {
         schema: this.#schema,
         work: this.#work,
         handlers: this.#handlers,
+        unfinishedSlot: this.#unfinishedSlot,
         streaming: () => this.#streaming(),
         moved: () => this.#moved(),
       },

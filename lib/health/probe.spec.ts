@@ -5,6 +5,7 @@ import { resolveHealth } from '../engine/options/health-options.js';
 import type { PipelineState } from '../engine/telemetry/pipeline-state.js';
 import type { PipelineStatus } from '../engine/telemetry/pipeline-status.js';
 import type { SlotStatus } from '../engine/telemetry/slot-status.js';
+import type { SnapshotStatus } from '../engine/telemetry/snapshot-status.js';
 import {
   type Condition,
   CONDITIONS,
@@ -39,12 +40,28 @@ const SLOT: SlotStatus = {
   heldBy: null,
 };
 
+const SNAPSHOT: SnapshotStatus = {
+  mode: 'incremental',
+  state: 'copying',
+  tablesDone: 0,
+  tablesTotal: 1,
+  tables: ['public.t'],
+  rows: 10,
+  estimatedRows: 100,
+  rowsPerSecond: 1,
+  secondsRemaining: 90,
+  startedAt: STARTED,
+};
+
 interface Case {
   readonly state?: PipelineState;
   readonly startedAt?: string | null;
   readonly halt?: HaltCode;
   readonly idle?: number;
   readonly slot?: Partial<SlotStatus>;
+  readonly snapshot?: SnapshotStatus['state'];
+  /** How many tables. */
+  readonly neverCopied?: number;
   readonly autoStart?: boolean;
   readonly age?: number;
   readonly exceeded?: Partial<ProbedPipeline['exceeded']>;
@@ -63,6 +80,14 @@ function pipelineOf(one: Case): ProbedPipeline {
           ? null
           : { runningMilliseconds: one.idle, idleMilliseconds: one.idle },
       slot: one.slot === undefined ? null : { ...SLOT, ...one.slot },
+      snapshot:
+        one.snapshot === undefined
+          ? null
+          : { ...SNAPSHOT, state: one.snapshot },
+      neverCopied:
+        one.neverCopied === undefined
+          ? null
+          : { count: one.neverCopied, tables: ['public.late'] },
     },
     autoStart: one.autoStart ?? true,
     age: one.age ?? 0,
@@ -103,6 +128,7 @@ describe('probe', () => {
   it.each<[PipelineState, Health, Health, Health]>([
     ['idle', 'down', 'up', 'down'],
     ['connecting', 'down', 'up', 'down'],
+    ['snapshotting', 'up', 'up', 'degraded'],
     ['streaming', 'up', 'up', 'up'],
     ['reconnecting', 'up', 'up', 'degraded'],
     ['standby', 'up', 'up', 'up'],
@@ -229,6 +255,12 @@ describe('probe', () => {
       answers({ idle: STALLED_MS, options: { stalledAfter: false } }),
     ).toEqual(['up', 'up', 'up']);
     expect(answers({ state: 'halted', idle: STALLED_MS })[1]).toBe('up');
+    // Also one that takes rows of a snapshot.
+    expect(answers({ state: 'snapshotting', idle: STALLED_MS })).toEqual([
+      'up',
+      'down',
+      'down',
+    ]);
   });
 
   it.each<[Condition, Case]>([
@@ -241,9 +273,38 @@ describe('probe', () => {
     ],
     ['wal_unreserved', { slot: { walStatus: 'unreserved' } }],
     ['waits_for_standby', { slot: { waitsForStandby: true } }],
+    ['copying', { snapshot: 'copying' }],
+    ['copying', { snapshot: 'interrupted' }],
+    ['not_copied', { neverCopied: 1 }],
   ])('is degraded and no worse by %s', (condition, one) => {
     expect(conditions(one)).toEqual(['streaming', condition]);
     expect(answers(one)).toEqual(['up', 'up', 'degraded']);
+  });
+
+  it('is up when everything is copied', () => {
+    const one: Case = { snapshot: 'complete', neverCopied: 0 };
+    expect(conditions(one)).toEqual(['streaming']);
+  });
+
+  it('tells a copy before the stream, or one that waits for the connection, by the state alone', () => {
+    expect(conditions({ state: 'snapshotting', snapshot: 'copying' })).toEqual([
+      'snapshotting',
+    ]);
+    expect(
+      conditions({ state: 'reconnecting', snapshot: 'interrupted' }),
+    ).toEqual(['reconnecting']);
+  });
+
+  it('watches the slot and the WAL during a copy too', () => {
+    const one: Case = {
+      state: 'snapshotting',
+      startedAt: null,
+      exceeded: { retainedWal: true },
+    };
+    expect(conditions(one)).toEqual(['snapshotting', 'wal_retained']);
+    expect(conditions({ ...one, slot: { walStatus: 'lost' } })).toContain(
+      'slot_lost_at_start',
+    );
   });
 
   it('finds a standby up, whatever the limits say', () => {

@@ -28,6 +28,8 @@ export const CONDITIONS = {
   halted: { startup: 'up', liveness: 'up', readiness: 'down' },
   slot_lost: { startup: 'up', liveness: 'up', readiness: 'down' },
   slot_lost_at_start: { startup: 'down', liveness: 'up', readiness: 'down' },
+  copying: { startup: 'up', liveness: 'up', readiness: 'degraded' },
+  not_copied: { startup: 'up', liveness: 'up', readiness: 'degraded' },
   stalled: { startup: 'up', liveness: 'down', readiness: 'down' },
   wal_unreserved: { startup: 'up', liveness: 'up', readiness: 'degraded' },
   wal_budget_low: { startup: 'up', liveness: 'up', readiness: 'degraded' },
@@ -51,7 +53,13 @@ const NEEDS_SOMEBODY: ReadonlySet<Condition> = new Set([
 export interface ProbedPipeline {
   readonly status: Pick<
     PipelineStatus,
-    'state' | 'startedAt' | 'halt' | 'handler' | 'slot'
+    | 'state'
+    | 'startedAt'
+    | 'halt'
+    | 'handler'
+    | 'slot'
+    | 'snapshot'
+    | 'neverCopied'
   >;
   /** Whether the application starts it; otherwise standing still is no fault. */
   readonly autoStart: boolean;
@@ -70,6 +78,7 @@ export function conditionsOf(pipeline: ProbedPipeline): readonly Condition[] {
   const own = conditionOfState(pipeline);
   if (
     state === 'connecting' ||
+    state === 'snapshotting' ||
     state === 'streaming' ||
     state === 'reconnecting' ||
     state === 'halted'
@@ -130,6 +139,8 @@ function furtherConditions(pipeline: ProbedPipeline): Condition[] {
       status.startedAt === null ? 'slot_lost_at_start' : 'slot_lost',
     );
   if (isStalled(pipeline)) further.push('stalled');
+  if (isCopying(status)) further.push('copying');
+  if ((status.neverCopied?.count ?? 0) > 0) further.push('not_copied');
   if (status.slot?.walStatus === 'unreserved') further.push('wal_unreserved');
   if (exceeded.safeWalCritical) further.push('wal_budget_critical');
   else if (exceeded.safeWal) further.push('wal_budget_low');
@@ -146,6 +157,13 @@ function slotIsLost({ startedAt, halt, slot }: ProbedPipeline['status']) {
   return slot.state === 'missing'
     ? startedAt !== null
     : slot.walStatus === 'lost' || slot.invalidationReason !== null;
+}
+
+/** Beside the stream; what is copied before it is a state of its own. */
+function isCopying({ state, snapshot }: ProbedPipeline['status']): boolean {
+  return (
+    state === 'streaming' && snapshot !== null && snapshot.state !== 'complete'
+  );
 }
 
 function saysSlotIsLost(code: HaltCode): boolean {

@@ -129,6 +129,42 @@ describe('ReplicantHealthIndicator', () => {
     ).resolves.toMatchObject({ status: 'ok' });
   });
 
+  it('is degraded while rows are copied, with the figures', () => {
+    orders.enter('snapshotting');
+    const snapshot = { state: 'copying', rows: 10, estimatedRows: 100 };
+    const status = orders.status();
+    orders.status = () => ({ ...status, snapshot });
+    expect(indicator.readiness()).toMatchObject({
+      replicant: {
+        status: 'degraded',
+        pipelines: {
+          orders: {
+            health: 'degraded',
+            conditions: ['snapshotting'],
+            snapshot,
+          },
+        },
+      },
+    });
+    expect(indicator.startup()).toMatchObject({ replicant: { status: 'up' } });
+    orders.status = () => ({
+      ...status,
+      state: 'streaming',
+      snapshot,
+      neverCopied: { count: 1, tables: ['public.late'] },
+    });
+    expect(indicator.readiness()).toMatchObject({
+      replicant: {
+        pipelines: {
+          orders: {
+            conditions: ['streaming', 'copying', 'not_copied'],
+            neverCopied: { count: 1, tables: ['public.late'] },
+          },
+        },
+      },
+    });
+  });
+
   it('is what the options of each pipeline make of it', () => {
     const { health: defaults } = orders.options;
     Object.assign(orders, {

@@ -36,7 +36,8 @@ export type PipelineHealth = PipelineStatus & {
  * | state | startup | liveness | readiness |
  * | --- | --- | --- | --- |
  * | idle, connecting | down | up | down |
- * | streaming, standby | up | up | up; degraded above a limit of the option `health` |
+ * | snapshotting | up | up | degraded |
+ * | streaming, standby | up | up | up; degraded above a limit of the option `health`, and while rows are copied beside the stream |
  * | reconnecting | up | up | degraded, after `health.reconnectGrace` down |
  * | draining, stopped | up | up | down |
  * | halted | up | up | down, or degraded with `health.readiness: 'lenient'` |

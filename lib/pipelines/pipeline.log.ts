@@ -8,7 +8,8 @@ const REPEAT_MS = 30_000;
 
 /**
  * Writes one line for the beginning of each stream, each halt, each attempt to connect again or to deliver again for a new reason,
- * each change to standby, each schema change that passes, each transaction that was passed over, and each warning of a pipeline.
+ * each change to standby, each step of a snapshot, each schema change that passes, each transaction that was passed over, and each warning
+ * of a pipeline.
  * What a sink's own error says is never written: it may hold row values.
  */
 export function logPipeline(pipeline: Pipeline, logger: Logger): void {
@@ -72,9 +73,36 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       `${title} goes on with the ${effect} schema change at ${formatLsn(commitLsn)}: ${relation}: ${detail}`,
     );
   });
+  pipeline.on('snapshotStarted', ({ mode, tables, done }) => {
+    const rest = done === 0 ? '' : `; copied before: ${done}`;
+    logger.log(
+      `${title} copies the rows of ${counted(tables, 'table')} (${mode} snapshot)${rest}`,
+    );
+  });
+  pipeline.on('snapshotTable', ({ table, rows }) => {
+    logger.log(`${title} has copied ${table}: ${counted(rows, 'row')}`);
+  });
+  pipeline.on('snapshotTableAgain', ({ table }) => {
+    logger.log(
+      `${title} copies ${table} again, since it was written to meanwhile and has no key`,
+    );
+  });
+  pipeline.on(
+    'snapshotCompleted',
+    ({ mode, tables, rows, durationMilliseconds }) => {
+      const seconds = (durationMilliseconds / 1_000).toFixed(1);
+      logger.log(
+        `${title} has completed the ${mode} snapshot of ${counted(tables, 'table')}: ${counted(rows, 'row')} in ${seconds} s`,
+      );
+    },
+  );
   pipeline.on('warning', ({ message }) => {
     logger.warn(`${title}: ${message}`);
   });
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** Whoever waits for a slot looks every second or two: that is not worth a line each time. */

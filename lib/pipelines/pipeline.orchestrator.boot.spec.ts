@@ -488,6 +488,28 @@ describe('the log', () => {
     ]);
   });
 
+  it('has one line for each step of a snapshot', () => {
+    const mode = 'incremental';
+    stub.emit('snapshotStarted', { mode, tables: 3, done: 0 });
+    stub.emit('snapshotTable', { table: 'public.t', rows: 1 });
+    stub.emit('snapshotTableAgain', { table: 'public.log' });
+    stub.emit('snapshotStarted', { mode, tables: 3, done: 1 });
+    stub.emit('snapshotCompleted', {
+      mode,
+      tables: 3,
+      rows: 1_200,
+      durationMilliseconds: 2_345,
+    });
+    const title = 'log Pipeline "default"';
+    expect(logger.lines).toEqual([
+      `${title} copies the rows of 3 tables (incremental snapshot)`,
+      `${title} has copied public.t: 1 row`,
+      `${title} copies public.log again, since it was written to meanwhile and has no key`,
+      `${title} copies the rows of 3 tables (incremental snapshot); copied before: 1`,
+      `${title} has completed the incremental snapshot of 3 tables: 1200 rows in 2.3 s`,
+    ]);
+  });
+
   it('has one line when it becomes a standby, and one when it takes over', () => {
     stub.enter('standby', 'the slot is held by process 7 of the server');
     // What the engine says of later polls is no event.

@@ -6,6 +6,7 @@ import { createCheckpoint } from './sink.checkpoint.js';
 import { createHandlers } from './sink.handlers.js';
 import { onlyMethod, type SinkSubject } from './sink.members.js';
 import { decoratorOf, sinkKind } from './sink.metadata.js';
+import { createSnapshotHandlers } from './snapshot-handlers.js';
 
 /**
  * Turns an instance of a decorated class into what the engine delivers to. Methods are called on the instance itself,
@@ -23,6 +24,11 @@ export function createSink(
   const message = createMessageHandler(subject, pipeline.options);
   const handlers = createHandlers(subject, pipeline.options, message);
   const checkpoint = createCheckpoint(subject, pipeline);
+  const snapshots = createSnapshotHandlers(
+    subject,
+    pipeline.options,
+    checkpoint,
+  );
   const kind = sinkKind(sinkClass);
   const sessionIdentity = onlyMethod('sessionIdentity', subject);
   const slotOrigin = onlyMethod('slotOrigin', subject);
@@ -36,6 +42,7 @@ export function createSink(
     name,
     kind,
     ...handlers,
+    ...snapshots,
     ...(checkpoint && { checkpoint }),
     ...(message && { message }),
     ...(sessionIdentity && { sessionIdentity }),

@@ -26,6 +26,18 @@ const MEMBERS = {
     key: Symbol.for('nestjs-replicant:on-message'),
     decorator: '@OnMessage()',
   },
+  snapshot: {
+    key: Symbol.for('nestjs-replicant:on-snapshot'),
+    decorator: '@OnSnapshot()',
+  },
+  snapshotComplete: {
+    key: Symbol.for('nestjs-replicant:on-snapshot-complete'),
+    decorator: '@OnSnapshotComplete()',
+  },
+  snapshotProgress: {
+    key: Symbol.for('nestjs-replicant:snapshot-progress'),
+    decorator: '@SnapshotProgress()',
+  },
   sessionIdentity: {
     key: Symbol.for('nestjs-replicant:on-session-identity'),
     decorator: '@OnSessionIdentity()',

@@ -7,11 +7,13 @@ import { StubPipeline, unreachable } from '../../test/support/stub-pipeline.js';
 import { Checkpoint } from '../decorators/checkpoint.decorator.js';
 import { OnBatch } from '../decorators/on-batch.decorator.js';
 import { OnChange } from '../decorators/on-change.decorator.js';
+import { OnSnapshot } from '../decorators/on-snapshot.decorator.js';
 import { OnTransaction } from '../decorators/on-transaction.decorator.js';
 import { ReplicantSink } from '../decorators/replicant-sink.decorator.js';
 import { InsertChange } from '../engine/assemble/changes.js';
 import type { AttachedSink } from '../engine/deliver/sink.js';
 import type { Insert } from '../engine/model/change.js';
+import type { SnapshotContext, SnapshotRow } from '../engine/model/snapshot.js';
 import type { Transaction } from '../engine/model/transaction.js';
 import type { PipelineOptions } from '../engine/options/pipeline-options.js';
 import { definePipeline } from '../pipelines/define-pipeline.js';
@@ -119,6 +121,64 @@ describe('an application', () => {
     expect(sink).not.toHaveProperty('transaction');
     await sink.batch?.([transaction, { ...transaction, xid: 8 }]);
     expect(app.get(Mailer).sent).toEqual(['7 8']);
+  });
+
+  it('gives rows of a snapshot to the method of a sink', async () => {
+    @ReplicantSink()
+    class Catalog {
+      constructor(private readonly mailer: Mailer) {}
+
+      @OnTransaction()
+      async apply(): Promise<void> {}
+
+      @OnSnapshot(shop)
+      async copy(
+        rows: readonly SnapshotRow<Shop>[],
+        { relation }: SnapshotContext,
+      ): Promise<void> {
+        for (const { record } of rows)
+          await this.mailer.send(`${relation} ${record.id}`);
+      }
+    }
+    const copying = { goForwardOnly: false, snapshot: true };
+    const { app, sink } = await boot(
+      { ...copying, checkpointStore: { connection } },
+      [Mailer, Catalog],
+    );
+    await sink.snapshot?.(
+      [1, 2].map((id) => ({
+        op: 'snapshot',
+        relation: 'public.orders',
+        schema: 'public',
+        table: 'orders',
+        record: { id },
+        unchanged: [],
+        columns: [],
+      })),
+      {
+        pipeline: 'default',
+        slotName: 'orders',
+        mode: 'initial',
+        relation: 'public.orders',
+        snapshotLsn: 1n,
+        firstForTable: true,
+        complete: false,
+        progress: null,
+      },
+    );
+    expect(app.get(Mailer).sent).toEqual([
+      'public.orders 1',
+      'public.orders 2',
+    ]);
+    await expect(boot(copying, [Mailer, Copies])).rejects.toThrow(
+      'Copies has @OnBatch() (copy)',
+    );
+    await expect(
+      boot({ ...copying, batchDelivery: {} }, [Mailer, Copies]),
+    ).rejects.toThrow('Copies has no @OnSnapshot(), but pipeline "default"');
+    await expect(
+      boot({ checkpointStore: { connection } }, [Mailer, Catalog]),
+    ).rejects.toThrow('Catalog.copy has @OnSnapshot(), but pipeline "default"');
   });
 
   it('does not start with a sink of another mode', async () => {

@@ -1,32 +1,34 @@
+import type { PipelineStatus } from 'nestjs-replicant';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../test/support/free-port.js';
 import { waitFor } from '../../test/support/wait-for.js';
+import type { Pair } from './environment.js';
 
 const ENTRY = fileURLToPath(new URL('application/main.js', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
 const PROBE_INTERVAL_MS = 100;
+
+/** How the application copies the rows that exist already. */
+export type Mode = 'initial' | 'incremental';
 
 /** The Nest application in a process of its own, so that it can be killed. */
 export class ApplicationProcess {
   #child: ChildProcess | null = null;
 
   private constructor(
-    private readonly sourceUrl: string,
-    private readonly targetUrl: string,
+    private readonly pair: Pair,
+    private readonly mode: Mode,
     private readonly port: number,
   ) {}
 
-  static async create({
-    sourceUrl,
-    targetUrl,
-  }: {
-    readonly sourceUrl: string;
-    readonly targetUrl: string;
-  }): Promise<ApplicationProcess> {
-    return new ApplicationProcess(sourceUrl, targetUrl, await freePort());
+  static async create(
+    pair: Pair,
+    mode: Mode = 'initial',
+  ): Promise<ApplicationProcess> {
+    return new ApplicationProcess(pair, mode, await freePort());
   }
 
   /** Where it serves HTTP. */
@@ -42,8 +44,10 @@ export class ApplicationProcess {
     const child = spawn(process.execPath, [ENTRY], {
       env: {
         ...process.env,
-        SOURCE_URL: this.sourceUrl,
-        TARGET_URL: this.targetUrl,
+        SOURCE_URL: this.pair.sourceUrl,
+        TARGET_URL: this.pair.targetUrl,
+        SLOT_NAME: this.pair.slotName,
+        SNAPSHOT: this.mode,
         PORT: String(this.port),
       },
       // The Ctrl-C of a terminal is for this process, which then ends the application in its turn. The channel tells
@@ -62,15 +66,23 @@ export class ApplicationProcess {
   async ready(): Promise<void> {
     await waitFor(
       async () => {
-        if (!this.running) throw new Error('The application ended.');
         await sleep(PROBE_INTERVAL_MS);
-        const response = await fetch(`${this.address}/health/ready`).catch(
-          () => null,
-        );
-        return response?.ok;
+        return (await this.status())?.state === 'streaming';
       },
       { timeout: READY_TIMEOUT_MS, message: 'the application to be ready' },
     );
+  }
+
+  /** What it says of its pipeline; `null` while it starts. */
+  async status(): Promise<PipelineStatus | null> {
+    if (!this.running) throw new Error('The application ended.');
+    try {
+      const response = await fetch(`${this.address}/status`);
+      const answer: unknown = await response.json();
+      return isStatus(answer) ? answer : null;
+    } catch {
+      return null;
+    }
   }
 
   /** SIGKILL: the process ends wherever it is. */
@@ -90,4 +102,9 @@ export class ApplicationProcess {
     child.kill(signal);
     await exit;
   }
+}
+
+/** The application is of this project, so it is enough to tell a status from an error. */
+function isStatus(answer: unknown): answer is PipelineStatus {
+  return typeof answer === 'object' && answer !== null && 'snapshot' in answer;
 }

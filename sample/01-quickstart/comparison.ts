@@ -56,6 +56,23 @@ export async function countApplied(target: Database): Promise<AppliedCounts> {
   return { applied: counts?.applied ?? 0, appliedTwice: counts?.twice ?? 0 };
 }
 
+/** Rows that snapshots have brought. */
+export interface CopiedCounts {
+  /** Each counted once. */
+  readonly copied: number;
+  /** How often one came again. */
+  readonly repeated: number;
+}
+
+export async function countCopied(target: Database): Promise<CopiedCounts> {
+  const [counts] = await target.query<{ copied: number; all: number }>(
+    `SELECT count(DISTINCT (table_name, key))::int AS copied, count(*)::int AS all
+       FROM copied, unnest(keys) AS key`,
+  );
+  const { copied, all } = counts ?? { copied: 0, all: 0 };
+  return { copied, repeated: all - copied };
+}
+
 async function rowsByKey(
   database: Database,
   { name, key, columns }: Table,

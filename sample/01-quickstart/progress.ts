@@ -1,4 +1,4 @@
-import type { Environment } from './environment.js';
+import type { Pair } from './environment.js';
 
 /** How far the copy has come. */
 export interface Reading {
@@ -28,7 +28,7 @@ export class Progress {
   #rows = 0;
   #at = performance.now();
 
-  constructor(private readonly environment: Environment) {}
+  constructor(private readonly pair: Pair) {}
 
   async read(): Promise<Reading> {
     const [ledger, lagBytes] = await Promise.all([
@@ -53,7 +53,7 @@ export class Progress {
   }
 
   async #readLedger(): Promise<LedgerRow> {
-    const [row] = await this.environment.target.query<LedgerRow>(
+    const [row] = await this.pair.target.query<LedgerRow>(
       `SELECT max(id)::text AS newest, count(*)::int AS transactions, coalesce(sum(changes), 0)::int AS rows,
               (extract(epoch FROM max(applied_at) - max(committed_at)) * 1000)::int AS delay_ms
          FROM ledger WHERE id > $1`,
@@ -64,9 +64,10 @@ export class Progress {
   }
 
   async #readLag(): Promise<number> {
-    const [row] = await this.environment.source.query<{ lag: number }>(
+    const [row] = await this.pair.source.query<{ lag: number }>(
       `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), confirmed_flush_lsn)::float8 AS lag
-         FROM pg_replication_slots WHERE slot_name = 'shop_copy'`,
+         FROM pg_replication_slots WHERE slot_name = $1`,
+      [this.pair.slotName],
     );
     return row?.lag ?? 0;
   }

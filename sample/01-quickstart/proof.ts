@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { currentLsn, readSlot } from '../../test/support/logical-slot.js';
 import { ApplicationProcess } from './application-process.js';
 import { compare, countApplied } from './comparison.js';
-import type { Environment } from './environment.js';
+import type { Pair } from './environment.js';
 import { describe, Progress, type Reading } from './progress.js';
 import { Writer } from './writer/writer.js';
 
@@ -28,7 +28,7 @@ export interface Verdict {
 
 /** Kills the application five times while it copies 20,000 transactions, and looks whether the copy is exact. */
 export class Proof {
-  readonly #environment: Environment;
+  readonly #pair: Pair;
   readonly #progress: Progress;
   readonly #writer: Writer;
   #applied = 0;
@@ -37,19 +37,20 @@ export class Proof {
   #changedAt = performance.now();
   #printedAt = 0;
 
-  constructor(environment: Environment) {
-    this.#environment = environment;
-    this.#progress = new Progress(environment);
+  constructor(pair: Pair) {
+    this.#pair = pair;
+    this.#progress = new Progress(pair);
     this.#writer = new Writer({
-      connection: environment.source.connection,
+      connection: pair.source.connection,
       seed: SEED,
+      existing: 0,
       pace: () => this.#notTooFarAhead(),
     });
   }
 
   /** @returns the verdict, and whether all is as it must be */
   async run(stop: AbortSignal): Promise<{ verdict: Verdict; passed: boolean }> {
-    const application = await ApplicationProcess.create(this.#environment);
+    const application = await ApplicationProcess.create(this.#pair);
     application.start();
     try {
       await application.ready();
@@ -85,12 +86,11 @@ export class Proof {
 
   /** The slot must be confirmed up to the end, which also shows that the last transactions are acknowledged. */
   async #caughtUp(stop: AbortSignal): Promise<void> {
-    const { source } = this.#environment;
+    const { source, slotName } = this.#pair;
     const end = await currentLsn(source);
     await this.#until(async () => {
-      const confirmed = (await readSlot(source, 'shop_copy'))
-        ?.confirmedFlushLsn;
-      return confirmed !== null && confirmed !== undefined && confirmed >= end;
+      const slot = await readSlot(source, slotName);
+      return (slot?.confirmedFlushLsn ?? 0n) >= end;
     }, stop);
   }
 
@@ -124,7 +124,7 @@ export class Proof {
   }
 
   async #judge(): Promise<{ verdict: Verdict; passed: boolean }> {
-    const { source, target } = this.#environment;
+    const { source, target } = this.#pair;
     const { compared, missing, extra, different } = await compare(
       source,
       target,

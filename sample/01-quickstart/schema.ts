@@ -46,6 +46,10 @@ export const TABLES: Readonly<Record<keyof Shop, Table>> = {
   },
 };
 
+export function isOfShop(relation: string): relation is keyof Shop {
+  return Object.hasOwn(TABLES, relation);
+}
+
 /** `profile` and `note` hold up to 6 kB: PostgreSQL stores such values apart (TOAST) and streams them only when they change. */
 export const SOURCE_SCHEMA = `
 CREATE TABLE customers (
@@ -74,7 +78,8 @@ CREATE PUBLICATION shop FOR TABLE customers, orders, order_lines;
 
 /**
  * The copy needs keys and no foreign keys: what the source cascades arrives as changes of its own. The ledger gets one
- * row for each applied transaction and has no unique constraint, so that it would show one that was applied twice.
+ * row for each applied transaction and has no unique constraint, so that it would show one that was applied twice; so does the list of what
+ * a snapshot has copied. Large columns are nullable: the stream may bring a row without them before a snapshot does.
  */
 export const TARGET_SCHEMA = `
 CREATE TABLE customers (
@@ -103,5 +108,9 @@ CREATE TABLE ledger (
   changes int NOT NULL,
   committed_at timestamptz NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE copied (
+  table_name text NOT NULL,
+  keys text[] NOT NULL
 );
 `;

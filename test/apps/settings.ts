@@ -14,7 +14,8 @@ export function say(word: string): void {
 
 /** Closes the application when the spec says so, and ends when the spec has died. */
 export function livesForSpec(application: INestApplicationContext): void {
-  process.once('message', () => {
+  process.on('message', (word) => {
+    if (word !== 'close') return;
     void application.close().then(() => say('closed'));
   });
   // Neither listener keeps this process alive.

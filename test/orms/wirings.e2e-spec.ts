@@ -62,6 +62,7 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
       commitLsn: 0x1_0000_0010n,
       confirmedLsn: 0x1_0000_0020n,
       relations: null,
+      progress: null,
       ...SOURCE,
     });
 
@@ -120,6 +121,22 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
     expect(await sink.checkpoints.load()).toMatchObject({
       commitLsn: null,
       confirmedLsn: 0x200n,
+    });
+  });
+
+  it('stores the progress of a snapshot, in a table of an earlier version too', async () => {
+    await sink.checkpoints.load();
+    await database.query(
+      'ALTER TABLE replicant_checkpoints DROP COLUMN snapshot_progress',
+    );
+    expect(await sink.checkpoints.load()).toBeNull();
+    await sink.checkpoints.prepareProgress();
+    await sink.checkpoints.storeProgress('{"bound":["é","\\u0000","$1"]}');
+    await sink.apply(inserted(0x10n, { id: 1, total: 10 }));
+    await sink.checkpoints.storeProgress('two');
+    expect(await sink.checkpoints.load()).toMatchObject({
+      commitLsn: 0x10n,
+      progress: 'two',
     });
   });
 

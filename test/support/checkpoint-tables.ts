@@ -1,5 +1,7 @@
 import type { Client } from 'pg';
+import { onTestFinished } from 'vitest';
 import type { CheckpointQuery } from '../../lib/engine/checkpoint/checkpoint-query.js';
+import { createCheckpointTable } from '../../lib/engine/checkpoint/checkpoint-statements.js';
 import {
   CheckpointTable,
   type AppliedTransaction,
@@ -74,4 +76,36 @@ export async function untilBlocked(database: TestDatabase): Promise<void> {
     },
     { message: 'a session to wait for a lock' },
   );
+}
+
+/** Creates the table as it was before the progress of snapshots was stored in it. */
+export async function createOldTable(database: TestDatabase): Promise<void> {
+  const present = createCheckpointTable('public.replicant_checkpoints');
+  await database.query(present.replace('  snapshot_progress text,\n', ''));
+  if (await hasProgressColumn(database))
+    throw new Error('The table of an earlier version has no such column.');
+}
+
+export async function hasProgressColumn(
+  database: TestDatabase,
+): Promise<boolean> {
+  const columns = await database.query(
+    `SELECT FROM pg_attribute WHERE attrelid = 'public.replicant_checkpoints'::regclass
+      AND attname = 'snapshot_progress' AND NOT attisdropped`,
+  );
+  return columns.length > 0;
+}
+
+/** A role that may write checkpoints and owns no table; it is dropped when the test has finished. */
+export async function checkpointWriter(
+  database: TestDatabase,
+): Promise<string> {
+  const role = `writer_${database.name}`;
+  await database.query(
+    `CREATE ROLE ${role} LOGIN; GRANT SELECT, INSERT, UPDATE ON replicant_checkpoints TO ${role}`,
+  );
+  onTestFinished(async () => {
+    await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  });
+  return role;
 }

@@ -69,6 +69,8 @@ export class StubPipeline {
       lag: { bytes: 0, milliseconds: 0 },
       handler: null,
       slot: null,
+      snapshot: null,
+      neverCopied: null,
       halt: null,
     };
   }

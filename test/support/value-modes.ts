@@ -29,7 +29,9 @@ const DOCUMENTED_SETTINGS = `
   set extra_float_digits = 1;
   set bytea_output = 'hex';
   set lc_monetary = 'C';
-  set client_encoding = 'UTF8'`;
+  set client_encoding = 'UTF8';
+  set search_path = '';
+  set quote_all_identifiers = off`;
 
 const AS_TEXT = { getTypeParser: () => (text: string) => text };
 
@@ -61,7 +63,7 @@ export async function insertedByMode(
 export async function selectRows(source: TestDatabase): Promise<SelectedRows> {
   const client: Client = await source.connect();
   await client.query(DOCUMENTED_SETTINGS);
-  const text = 'select * from m order by id';
+  const text = 'select * from public.m order by id';
   const { rows: parsed } = await client.query<Row>({ text });
   const { rows: texts } = await client.query<Row>({ text, types: AS_TEXT });
   return { pg: parsed, text: texts };

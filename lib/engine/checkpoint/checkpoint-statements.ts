@@ -2,7 +2,7 @@ import { UNKNOWN_TIMELINE } from '../server/timeline.js';
 
 /** The statements of one checkpoint table. Positions and numbers travel as text and are cast here. */
 export interface CheckpointStatements {
-  /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`, `relations`; all NULL when there is no row. */
+  /** `$1` slot name. Returns `server`, `timeline`, `committed`, `confirmed`, `relations`, `progress`; all NULL when there is no row. */
   readonly load: string;
   /**
    * `$1` slot name, `$2` system identifier, `$3` timeline, `$4` shapes that changed or NULL,
@@ -19,9 +19,10 @@ export interface CheckpointStatements {
 /** @param table the table's name, quoted and with its schema */
 export function checkpointStatements(table: string): CheckpointStatements {
   return {
+    // A table that was made by an earlier version may lack the column for progress, which only some snapshots need.
     load: `SELECT stored.system_identifier AS server, stored.timeline::text AS timeline,
   stored.commit_lsn::text AS committed, stored.confirmed_lsn::text AS confirmed,
-  stored.relations::text AS relations
+  stored.relations::text AS relations, to_jsonb(stored.*) ->> 'snapshot_progress' AS progress
 FROM (VALUES ($1::text)) AS asked (slot_name)
 LEFT JOIN ${table} AS stored ON stored.slot_name = asked.slot_name`,
 
@@ -99,6 +100,7 @@ export function createCheckpointTable(table: string): string {
   system_identifier text NOT NULL,
   timeline integer NOT NULL,
   relations jsonb,
+  snapshot_progress text,
   updated_at timestamptz NOT NULL DEFAULT now()
 )`;
 }
@@ -137,7 +139,7 @@ function upsert(
  * A position that a crash of the server takes back must not have been confirmed to the source. The statement sees to that itself:
  * behind a pooler, each may run on another session.
  */
-function durably(statement: string): string {
+export function durably(statement: string): string {
   return `${returning(statement)},
   CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END AS commits`;
 }
@@ -146,7 +148,7 @@ function durably(statement: string): string {
  * A statement that returns one row in any case, with the system identifier when it has written. It is a SELECT, because
  * libraries that go by the kind of a statement return rows of nothing else.
  */
-function returning(statement: string): string {
+export function returning(statement: string): string {
   return `WITH written AS (
   ${statement}
   RETURNING stored.system_identifier

@@ -8,12 +8,23 @@ import type {
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { HaltFacts } from '../model/halt.js';
-import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { Lsn } from '../model/lsn.js';
 import type { ResolvedCheckpointStoreOptions } from '../options/delivery-options.js';
 import type { SessionTarget } from '../server/session.js';
-import { fetchRow, textIn } from './checkpoint-query.js';
-import { storedCheckpoint } from './stored-checkpoint.js';
+import { requireProgressShape } from './checkpoint-shape.js';
+import { addProgressColumn } from './progress-column.js';
 import { judgeStoreError } from './store-faults.js';
+import {
+  isSame,
+  isStored,
+  NOTHING_STORED,
+  putPositions,
+  putProgress,
+  readRow,
+  stateOf,
+  type StoreState,
+  type StoreWrite,
+} from './store-row.js';
 import { StoreSession } from './store-session.js';
 import type { OpenedStore } from './store-session.js';
 
@@ -29,12 +40,6 @@ export interface CheckpointStorePorts {
   retrying(reason: string, attempt: number): void;
 }
 
-/** The two positions of a row. */
-type StoredPositions = Pick<StoredCheckpoint, 'commitLsn' | 'confirmedLsn'>;
-
-/** What a write did: the row holds it, or another process has moved the row. */
-type WriteOutcome = 'stored' | 'fenced';
-
 /**
  * The checkpoint that the library keeps in a table of its own, for a sink that keeps none: the same table as that of
  * `CheckpointTable`, written on a session of its own after the sink has done its work.
@@ -47,7 +52,7 @@ export class PostgresCheckpointStore implements CheckpointStore {
   readonly #session: StoreSession;
   #context: CheckpointContext | null = null;
   /** What the row held when it was last read or written; `null` when there was none, absent before it was read. */
-  #row: StoredPositions | null | undefined = undefined;
+  #row: StoreState | null | undefined = undefined;
   #relations: string | null = null;
   #advancedTo: Lsn | null = null;
   /** Failed reads in a row. */
@@ -73,18 +78,20 @@ export class PostgresCheckpointStore implements CheckpointStore {
   async load(): Promise<StoredCheckpoint | null> {
     const { slotName } = this.#connected();
     const stored = await this.#reading((store) => readRow(store, slotName));
-    if (this.#row !== undefined && !isSame(this.#row, stored)) throw fenced();
+    const state = stored && stateOf(stored);
+    if (this.#row !== undefined && !isSame(this.#row, state)) throw fenced();
     this.#advancedTo = null;
-    this.#row = stored;
+    this.#row = state;
     return stored;
   }
 
   async commit(commitLsn: Lsn, endLsn: Lsn): Promise<void> {
-    const { commitLsn: committed, confirmedLsn } = this.#positions();
+    const state = this.#state();
     await this.#move(
       {
-        commitLsn: later(committed, commitLsn),
-        confirmedLsn: later(confirmedLsn, endLsn),
+        ...state,
+        commitLsn: later(state.commitLsn, commitLsn),
+        confirmedLsn: later(state.confirmedLsn, endLsn),
       },
       commitLsn,
     );
@@ -92,8 +99,28 @@ export class PostgresCheckpointStore implements CheckpointStore {
   }
 
   async confirm(lsn: Lsn): Promise<void> {
-    const { commitLsn, confirmedLsn } = this.#positions();
-    await this.#move({ commitLsn, confirmedLsn: later(confirmedLsn, lsn) });
+    const state = this.#state();
+    await this.#move({
+      ...state,
+      confirmedLsn: later(state.confirmedLsn, lsn),
+    });
+  }
+
+  /** Rejects like {@link PostgresCheckpointStore.load}, and with `checkpoint/progress_column`. */
+  async prepareProgress(): Promise<void> {
+    await this.#reading(async ({ query, location }) => {
+      await addProgressColumn(query, location);
+      await requireProgressShape(query, location);
+    });
+  }
+
+  async storeProgress(progress: string): Promise<void> {
+    const next = { ...this.#state(), progress };
+    await this.#write(next, putProgress);
+  }
+
+  get storedProgress(): string | null {
+    return this.#row?.progress ?? null;
   }
 
   keepRelations(patch: string | null): void {
@@ -139,19 +166,32 @@ export class PostgresCheckpointStore implements CheckpointStore {
   }
 
   /** Writes positions unless there is nothing new about them. */
-  async #move(next: StoredPositions, lsn?: Lsn): Promise<void> {
-    const isNew = this.#relations !== null || !isSame(this.#positions(), next);
-    if (isNew) await this.#write(next, lsn);
+  async #move(next: StoreState, lsn?: Lsn): Promise<void> {
+    const relations = this.#relations;
+    if (relations === null && isSame(this.#state(), next)) return;
+    await this.#write(
+      next,
+      (store, write) => putPositions(store, write, relations),
+      lsn === undefined ? {} : { lsn },
+    );
   }
 
-  /** Writes positions, and tries again as the options say: whatever comes later must not be done before. */
-  async #write(next: StoredPositions, lsn?: Lsn): Promise<void> {
+  /** Writes, and tries again as the options say: whatever comes later must not be done before. */
+  async #write(
+    next: StoreState,
+    put: (store: OpenedStore, write: StoreWrite) => Promise<boolean>,
+    facts: Pick<HaltFacts, 'lsn'> = {},
+  ): Promise<void> {
     const { maxRetries } = this.#ports.options;
-    const facts = lsn === undefined ? {} : { lsn };
+    const context = this.#connected();
+    const write = { context, row: this.#row ?? null, next };
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const outcome = await this.#session.run((s) => this.#put(s, next));
-        if (outcome === 'stored') {
+        const stored = await this.#session.run(
+          async (store) =>
+            (await put(store, write)) || (await isStored(store, write)),
+        );
+        if (stored) {
           this.#row = next;
           return;
         }
@@ -169,35 +209,6 @@ export class PostgresCheckpointStore implements CheckpointStore {
       }
     }
     throw fenced();
-  }
-
-  async #put(
-    { query, statements }: OpenedStore,
-    next: StoredPositions,
-  ): Promise<WriteOutcome> {
-    const { slotName, systemIdentifier, timeline } = this.#connected();
-    const row = this.#row ?? null;
-    const written = await fetchRow(
-      query,
-      row === null ? statements.begin : statements.move,
-      [
-        slotName,
-        systemIdentifier,
-        String(timeline),
-        this.#relations,
-        textOf(next.commitLsn),
-        textOf(next.confirmedLsn),
-        ...(row === null
-          ? []
-          : [textOf(row.commitLsn), textOf(row.confirmedLsn)]),
-      ],
-    );
-    if (textIn(written, 'server') !== null) return 'stored';
-    // The answer of an attempt before may have been lost.
-    const found = await readRow({ query, statements }, slotName);
-    return found?.systemIdentifier === systemIdentifier && isSame(found, next)
-      ? 'stored'
-      : 'fenced';
   }
 
   /**
@@ -241,29 +252,11 @@ export class PostgresCheckpointStore implements CheckpointStore {
     return this.#context;
   }
 
-  #positions(): StoredPositions {
+  #state(): StoreState {
     if (this.#row === undefined)
       throw new Error('The checkpoint must be read before it is written.');
-    return this.#row ?? { commitLsn: null, confirmedLsn: null };
+    return this.#row ?? NOTHING_STORED;
   }
-}
-
-async function readRow(
-  { query, statements }: Pick<OpenedStore, 'query' | 'statements'>,
-  slotName: string,
-): Promise<StoredCheckpoint | null> {
-  return storedCheckpoint(await fetchRow(query, statements.load, [slotName]));
-}
-
-function isSame(
-  one: StoredPositions | null,
-  other: StoredPositions | null,
-): boolean {
-  return (
-    (one === null) === (other === null) &&
-    one?.commitLsn === other?.commitLsn &&
-    one?.confirmedLsn === other?.confirmedLsn
-  );
 }
 
 function fenced(): ConnectionFault {
@@ -274,10 +267,6 @@ function fenced(): ConnectionFault {
 
 function later(stored: Lsn | null, lsn: Lsn): Lsn {
   return stored === null || lsn > stored ? lsn : stored;
-}
-
-function textOf(lsn: Lsn | null): string | null {
-  return lsn === null ? null : formatLsn(lsn);
 }
 
 function exhausted(reason: string, attempts: number): string {

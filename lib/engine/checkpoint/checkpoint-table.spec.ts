@@ -20,6 +20,7 @@ const NOTHING_STORED = {
   committed: null,
   confirmed: null,
   relations: null,
+  progress: null,
 };
 
 /** Answers the statements of a table that exists and holds no row. */

@@ -9,6 +9,7 @@ import type {
   StoredCheckpoint,
 } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
+import type { SnapshotContext } from '../model/snapshot.js';
 import { endsOf, isNew } from './applied-batch.js';
 import type { AppliedTransaction } from './applied-batch.js';
 import { readCheckpointHome } from './checkpoint-home.js';
@@ -19,7 +20,12 @@ import { fetchRow, textIn } from './checkpoint-query.js';
 import type { CheckpointQuery } from './checkpoint-query.js';
 import { checkpointStatements } from './checkpoint-statements.js';
 import type { CheckpointStatements } from './checkpoint-statements.js';
+import { addProgressColumn } from './progress-column.js';
+import { ProgressRow } from './progress-row.js';
+import { progressStatements } from './progress-statements.js';
+import type { ProgressStatements } from './progress-statements.js';
 import { storedCheckpoint } from './stored-checkpoint.js';
+import { TableBinding } from './table-binding.js';
 
 export type { AppliedTransaction } from './applied-batch.js';
 
@@ -52,12 +58,14 @@ export interface CheckpointTableOptions {
 export class CheckpointTable implements CheckpointKeeper {
   readonly #query: CheckpointQuery;
   readonly #quotedTable: string;
-  #binding: { readonly pipeline: string; readonly slotName: string } | null =
-    null;
+  readonly #binding = new TableBinding();
   #server: Pick<CheckpointContext, 'systemIdentifier' | 'timeline'> | null =
     null;
-  #statements: CheckpointStatements | null = null;
+  #statements:
+    (CheckpointStatements & { readonly progress: ProgressStatements }) | null =
+    null;
   #advancedTo: Lsn | null = null;
+  readonly #progress = new ProgressRow();
   /** See {@link keepRelations}. */
   #relations: string | null = null;
 
@@ -79,22 +87,13 @@ export class CheckpointTable implements CheckpointKeeper {
    * @internal
    */
   bindTo(binding: Pick<CheckpointContext, 'pipeline' | 'slotName'>): void {
-    const { pipeline, slotName } = binding;
-    const bound = this.#binding;
-    if (
-      bound !== null &&
-      (bound.pipeline !== pipeline || bound.slotName !== slotName)
-    ) {
-      throw new Error(
-        `One CheckpointTable serves one pipeline: this one keeps slot ${bound.slotName} of pipeline ${bound.pipeline}. Create another for slot ${slotName} of pipeline ${pipeline}; both may use the same table.`,
-      );
-    }
-    this.#binding = { pipeline, slotName };
+    this.#binding.bindTo(binding);
   }
 
   identify(context: CheckpointContext): void {
     this.bindTo(context);
     this.#relations = null;
+    this.#progress.forget();
     this.#server = {
       systemIdentifier: context.systemIdentifier,
       timeline: context.timeline,
@@ -103,12 +102,16 @@ export class CheckpointTable implements CheckpointKeeper {
 
   /** Creates the table when it is missing. Rejects with the error of the query function when a query fails. */
   async load(): Promise<StoredCheckpoint | null> {
-    const { slotName } = this.#bound();
+    const { slotName } = this.#binding.bound;
     this.#advancedTo = null;
-    const statements = checkpointStatements((await this.#locate()).quotedName);
+    const { quotedName } = await this.#locate();
+    const statements = checkpointStatements(quotedName);
     const row = await fetchRow(this.#query, statements.load, [slotName]);
-    this.#statements = statements;
-    return storedCheckpoint(row);
+    const progress = progressStatements(quotedName);
+    this.#statements = { ...statements, progress };
+    const stored = storedCheckpoint(row);
+    this.#progress.read(stored);
+    return stored;
   }
 
   /**
@@ -155,8 +158,39 @@ export class CheckpointTable implements CheckpointKeeper {
     applied: AppliedTransaction | readonly AppliedTransaction[],
   ): Promise<boolean | readonly AppliedTransaction[]> {
     if (isBatch(applied)) return this.#advanceBatch(query, applied);
-    this.#requireOwn(applied);
+    this.#binding.requireOwn(applied);
     return (await this.#advanceOver(query, applied, applied)) === null;
+  }
+
+  /**
+   * Stores {@link SnapshotContext.progress}, inside the database transaction that writes the rows of the call, so that a later start goes on
+   * behind them. Does nothing where there is none to store, in the mode `initial`.
+   *
+   * @param query runs one statement inside the sink's open transaction
+   * @throws {CheckpointMovedError} when another process has written the row since this one read it: the transaction must be rolled back
+   */
+  async keepProgress(
+    query: CheckpointQuery,
+    { progress }: Pick<SnapshotContext, 'progress'>,
+  ): Promise<void> {
+    if (progress === null) return;
+    const { statements, ...row } = this.#connected();
+    const target = { ...row, statements: statements.progress };
+    await this.#progress.write(query, target, progress);
+  }
+
+  /** Stores it without a transaction. */
+  async storeProgress(progress: string): Promise<void> {
+    await this.keepProgress(this.#query, { progress });
+  }
+
+  get storedProgress(): string | null {
+    return this.#progress.progress;
+  }
+
+  /** Adds the column for progress to a table that was made without. */
+  async prepareProgress(): Promise<void> {
+    await addProgressColumn(this.#query, await this.#locate());
   }
 
   async confirm(lsn: Lsn): Promise<void> {
@@ -164,7 +198,7 @@ export class CheckpointTable implements CheckpointKeeper {
   }
 
   async retract(commitLsn: Lsn): Promise<void> {
-    const { slotName } = this.#bound();
+    const { slotName } = this.#binding.bound;
     if (this.#server === null || this.#statements === null) return;
     await fetchRow(this.#query, this.#statements.retract, [
       slotName,
@@ -190,7 +224,7 @@ export class CheckpointTable implements CheckpointKeeper {
     query: CheckpointQuery,
     transactions: readonly AppliedTransaction[],
   ): Promise<readonly AppliedTransaction[]> {
-    for (const tx of transactions) this.#requireOwn(tx);
+    for (const tx of transactions) this.#binding.requireOwn(tx);
     const { first, last } = endsOf(transactions);
     const stored = await this.#advanceOver(query, first, last);
     if (stored === null) return transactions;
@@ -219,6 +253,7 @@ export class CheckpointTable implements CheckpointKeeper {
       formatLsn(first.commitLsn),
     ]);
     if (stored === null) this.#advancedTo = last.commitLsn;
+    this.#progress.advanced(last.commitLsn);
     return stored;
   }
 
@@ -228,14 +263,9 @@ export class CheckpointTable implements CheckpointKeeper {
     statement: 'advance' | 'confirm',
     positions: (string | null)[],
   ): Promise<StoredCheckpoint | null> {
-    const { pipeline, slotName } = this.#bound();
-    if (this.#server === null || this.#statements === null) {
-      throw new Error(
-        `The checkpoint of slot ${slotName} cannot be written before pipeline ${pipeline} has connected and read it.`,
-      );
-    }
-    const { systemIdentifier, timeline } = this.#server;
-    const row = await fetchRow(query, this.#statements[statement], [
+    const { slotName, systemIdentifier, timeline, statements } =
+      this.#connected();
+    const row = await fetchRow(query, statements[statement], [
       slotName,
       systemIdentifier,
       String(timeline),
@@ -245,7 +275,7 @@ export class CheckpointTable implements CheckpointKeeper {
     if (textIn(row, 'server') !== null) return null;
     // Rare: the row holds as much already, or it belongs to another server. It is locked, so this sees what the statement saw.
     const stored = storedCheckpoint(
-      await fetchRow(query, this.#statements.load, [slotName]),
+      await fetchRow(query, statements.load, [slotName]),
     );
     const isOurs =
       stored?.systemIdentifier === systemIdentifier &&
@@ -254,26 +284,18 @@ export class CheckpointTable implements CheckpointKeeper {
     return stored;
   }
 
-  #requireOwn(tx: AppliedTransaction): void {
-    const { slotName } = this.#bound();
-    if (tx.slotName !== slotName) {
+  #connected() {
+    const { pipeline, slotName } = this.#binding.bound;
+    if (this.#server === null || this.#statements === null) {
       throw new Error(
-        `This CheckpointTable keeps slot ${slotName} and was given a transaction of slot ${tx.slotName}. Use the CheckpointTable of the sink that received it.`,
+        `The checkpoint of slot ${slotName} cannot be written before pipeline ${pipeline} has connected and read it.`,
       );
     }
+    return { slotName, ...this.#server, statements: this.#statements };
   }
 
   #locate(): Promise<CheckpointLocation> {
     return locateCheckpointTable(this.#query, this.#quotedTable);
-  }
-
-  #bound(): { readonly pipeline: string; readonly slotName: string } {
-    if (this.#binding === null) {
-      throw new Error(
-        'This CheckpointTable belongs to no pipeline yet: it must stand on a property marked @Checkpoint() of a sink class, and the application must have started.',
-      );
-    }
-    return this.#binding;
   }
 }
 

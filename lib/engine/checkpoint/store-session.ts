@@ -10,15 +10,20 @@ import {
 } from '../server/session.js';
 import { readCheckpointHome } from './checkpoint-home.js';
 import { locateCheckpointTable } from './checkpoint-location.js';
+import type { CheckpointLocation } from './checkpoint-location.js';
 import type { CheckpointQuery } from './checkpoint-query.js';
 import { requireCheckpointShape } from './checkpoint-shape.js';
 import { storeStatements } from './checkpoint-statements.js';
 import type { StoreStatements } from './checkpoint-statements.js';
+import { storeProgressStatements } from './progress-statements.js';
+import type { ProgressStatements } from './progress-statements.js';
 
 /** The checkpoint table, as a session of the library has found it. */
 export interface OpenedStore {
   readonly query: CheckpointQuery;
   readonly statements: StoreStatements;
+  readonly progress: ProgressStatements;
+  readonly location: CheckpointLocation;
   readonly home: CheckpointHome;
 }
 
@@ -83,6 +88,8 @@ export class StoreSession {
     return {
       query,
       statements: storeStatements(location.quotedName),
+      progress: storeProgressStatements(location.quotedName),
+      location,
       home: await readCheckpointHome(query, location),
     };
   }

@@ -13,6 +13,7 @@ export function storedCheckpoint(row: CheckpointRow): StoredCheckpoint | null {
     systemIdentifier,
     timeline: Number(presentTextIn(row, 'timeline')),
     relations: textIn(row, 'relations'),
+    progress: textIn(row, 'progress'),
   };
 }
 

@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { CheckpointMovedError } from '../checkpoint/checkpoint-moved-error.js';
 import { promiseOf } from '../model/answer.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
@@ -209,6 +211,87 @@ describe('the option around', () => {
     expect(failed.halt).toMatchObject({
       code: 'sink_failed/around_skipped',
       detail: 'around failed with RangeError',
+    });
+  });
+});
+
+describe('callSink with rows of a snapshot', () => {
+  const delivery = {
+    kind: 'snapshot',
+    rows: [],
+    context: {
+      pipeline: 'p',
+      slotName: 's',
+      mode: 'incremental',
+      relation: 'public.orders',
+      snapshotLsn: 10n,
+      firstForTable: true,
+      complete: false,
+      progress: SECRET,
+    },
+  } as const;
+
+  /** What the call rejects with. */
+  async function failureOf(
+    call: () => unknown,
+    around: AroundDelivery | null = null,
+  ): Promise<unknown> {
+    const what = 'the @OnSnapshot() method of OrderSink';
+    return callSink({ delivery, what, call }, around, () => {}).then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    );
+  }
+
+  it('halts in its own way when the handler rejects or throws, and keeps the error', async () => {
+    const error = new DatabaseError(SECRET);
+    const throwing = (): never => {
+      throw error;
+    };
+    for (const handler of [() => Promise.reject(error), throwing]) {
+      const failure = await failureOf(handler);
+      expect(failure).toMatchObject({
+        halt: {
+          code: 'snapshot_failed',
+          detail:
+            'the @OnSnapshot() method of OrderSink failed with DatabaseError (SQLSTATE 23505)',
+          delivery: 'snapshot',
+          lsn: null,
+        },
+      });
+      expect(inspect(failure, { depth: null })).not.toContain(SECRET);
+      if (failure instanceof HaltError)
+        expect(failure.halt.sinkError()).toBe(error);
+    }
+  });
+
+  it('halts as for other handlers without a promise, and when around calls none', async () => {
+    expect(await failureOf(() => undefined)).toMatchObject({
+      halt: { code: 'sink_failed/no_promise', delivery: 'snapshot' },
+    });
+    expect(await failureOf(succeed, async () => {})).toMatchObject({
+      halt: { code: 'sink_failed/around_skipped', delivery: 'snapshot' },
+    });
+  });
+
+  it('hands them to around', async () => {
+    const seen: unknown[] = [];
+    const around: AroundDelivery = async (given, next) => {
+      seen.push(given);
+      await next();
+    };
+    await callSink({ delivery, what: 'a', call: succeed }, around, () => {});
+    expect(seen).toEqual([delivery]);
+  });
+
+  it('connects anew when another process has written the checkpoint: the sink did right', async () => {
+    const failure = await failureOf(async () => {
+      throw new CheckpointMovedError('s');
+    });
+    expect(failure).toBeInstanceOf(ConnectionFault);
+    expect(failure).toMatchObject({
+      message: 'another process has written the checkpoint of this slot',
+      retryAfterMs: null,
     });
   });
 });

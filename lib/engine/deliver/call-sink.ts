@@ -1,7 +1,10 @@
+import { CheckpointMovedError } from '../checkpoint/checkpoint-moved-error.js';
 import { NoPromiseError, promiseOf } from '../model/answer.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { errorClass } from '../model/error-class.js';
 import type { Delivery } from '../model/delivery.js';
 import { HaltError, type HaltFacts } from '../model/halt.js';
+import type { HaltCode } from '../model/halts.js';
 import type { Lsn } from '../model/lsn.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 
@@ -22,7 +25,8 @@ export interface SinkCall {
  * confirmed one, nor a durable one into a failure.
  *
  * @param onAroundFault - told the class of an error that `around` threw although the handler succeeded
- * @throws {@link HaltError} `sink_failed` and its kin
+ * @throws {@link HaltError} `snapshot_failed` for rows of a snapshot, `sink_failed` for others, and its kin
+ * @throws {@link ConnectionFault} when the sink was told that another process has written its checkpoint
  */
 export function callSink(
   call: SinkCall,
@@ -100,12 +104,21 @@ async function callHandler(call: SinkCall): Promise<void> {
         ...factsOf(call),
       });
     }
-    throw new HaltError('sink_failed', {
+    // Nothing is wrong with the sink: its rows are too old, and what is to be done now is read at the next connect.
+    if (error instanceof CheckpointMovedError)
+      throw new ConnectionFault(
+        'another process has written the checkpoint of this slot',
+      );
+    throw new HaltError(failureCode(call.delivery), {
       detail: `${call.what} failed with ${errorClass(error)}`,
       ...factsOf(call),
       sinkError: error,
     });
   }
+}
+
+function failureCode({ kind }: Delivery): HaltCode {
+  return kind === 'snapshot' ? 'snapshot_failed' : 'sink_failed';
 }
 
 function factsOf({

@@ -35,10 +35,30 @@ function pass(end: bigint): Work {
   return { kind: 'pass', end, empty: false };
 }
 
+function chunk(relation: string): Work {
+  return {
+    kind: 'chunk',
+    rows: [],
+    context: {
+      pipeline: 'orders',
+      slotName: 'orders',
+      mode: 'incremental',
+      relation,
+      snapshotLsn: 1n,
+      firstForTable: false,
+      complete: false,
+      progress: null,
+    },
+    bytes: 100,
+    taken: () => {},
+  };
+}
+
 /** Ports of a delivery without batches, of which some do something. */
 function ports(some: Partial<DeliveryPorts>): DeliveryPorts {
   return {
     deliver: async () => 10n,
+    copy: async () => {},
     gather: async () => {},
     flush: async () => {},
     batchLost: () => {},
@@ -70,6 +90,7 @@ class Stage {
           await this.#work(`deliver ${one.transaction.xid}`);
           return one.kind === 'transaction' ? one.end : one.arrival.ended;
         },
+        copy: ({ context }) => this.#work(`copy ${context.relation}`),
         gather: (one) => this.#work(`gather ${one.transaction.xid}`),
         flush: (works, reason) =>
           this.#work(
@@ -132,6 +153,31 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
+});
+
+describe('rows of a snapshot', () => {
+  it('keep their place between transactions, and count for nothing', async () => {
+    const stage = new Stage();
+    stage.delivery.push(work(10n));
+    stage.delivery.push(chunk('public.a'));
+    stage.delivery.push(work(20n));
+    expect(stage.delivery.bytes).toBe(2 * (10 + ALLOWANCE));
+    await stage.finish(0);
+    expect(stage.news()).toEqual(['deliver 10', 'settled 10', 'copy public.a']);
+    await stage.finish(1);
+    expect(stage.news()).toEqual(['deliver 20']);
+    await stage.finish(2);
+    expect(stage.news()).toEqual(['settled 20']);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('that fail keep back what comes after them', async () => {
+    const stage = new Stage();
+    stage.delivery.push(chunk('public.a'));
+    stage.delivery.push(work(20n));
+    await stage.failLast(new Error('no'));
+    expect(stage.news()).toEqual(['copy public.a', 'failed']);
+  });
 });
 
 describe('SerialDelivery', () => {
@@ -503,6 +549,23 @@ describe('a delivery in batches', () => {
     await turn();
     await stage.finishLast();
     expect(stage.news()).toEqual(['settled 10', 'gather 20']);
+  });
+
+  it('is made durable before rows of a snapshot are handed over, and a failure of it keeps them back', async () => {
+    const stage = await gathered({}, work(10n), chunk('public.a'));
+    expect(stage.news()).toEqual(['gather 10', 'flush 10: snapshot']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual(['settled 10', 'copy public.a']);
+    await stage.finishLast();
+    expect(stage.news()).toEqual([]);
+
+    const failing = await gathered({}, work(10n), chunk('public.a'));
+    await failing.failLast(new Error('no'));
+    expect(failing.news()).toEqual([
+      'gather 10',
+      'flush 10: snapshot',
+      'failed',
+    ]);
   });
 
   it('is made durable before a message is handed over, and a failure of it keeps the message back', async () => {

@@ -7,6 +7,7 @@ import { type BatchLimits, OpenBatch } from './open-batch.js';
 import {
   type Arrival,
   bytesHeld,
+  type ChunkWork,
   type EndWork,
   type PassWork,
   type SingleWork,
@@ -18,6 +19,8 @@ import {
 export interface DeliveryPorts {
   /** Does one work by itself; resolves with its end when it is durable. */
   deliver(work: SingleWork): Promise<Lsn>;
+  /** Hands over rows of a snapshot, and stores their progress. */
+  copy(work: ChunkWork): Promise<void>;
   /** Does what is due for a transaction when it joins the open batch. */
   gather(work: TransactionWork): Promise<void>;
   /** Makes the transactions of a batch durable; at least one. */
@@ -175,6 +178,7 @@ export class SerialDelivery {
       if (work === undefined) return;
       // No await for what needs none: each costs as much as a small row.
       if (work.kind === 'pass') this.#pass(work);
+      else if (work.kind === 'chunk') await this.#copy(work);
       else if (this.#batch === null || work.kind !== 'transaction')
         await this.#alone(work);
       else await this.#gather(work, this.#batch);
@@ -194,6 +198,11 @@ export class SerialDelivery {
     if (this.#closing !== null) return this.#closing;
     const stuck = !empty && this.#queue.length === 0 && this.ports.blocked();
     return stuck ? 'bytes' : null;
+  }
+
+  async #copy(work: ChunkWork): Promise<void> {
+    if (this.#batch?.empty === false) await this.#flush('snapshot');
+    await this.ports.copy(work);
   }
 
   async #alone(work: SingleWork | EndWork): Promise<void> {

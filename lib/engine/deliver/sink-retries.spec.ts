@@ -40,10 +40,12 @@ describe('SinkRetries', () => {
     const retries = new SinkRetries({ maxRetries: 1, backoffMs: 1 });
     expect(retries.covers('sink_failed')).toBe(true);
     expect(retries.covers('sink_failed/around_skipped')).toBe(true);
+    expect(retries.covers('snapshot_failed')).toBe(true);
     expect(retries.covers('sink_failed/no_promise')).toBe(false);
     expect(retries.covers('sink_failed/partial_transaction')).toBe(false);
     expect(retries.covers('publication/missing')).toBe(false);
     const off = new SinkRetries({ maxRetries: 0, backoffMs: 1 });
     expect(off.covers('sink_failed')).toBe(false);
+    expect(off.covers('snapshot_failed')).toBe(false);
   });
 });

@@ -15,6 +15,12 @@ export interface SinkRetry {
   readonly delayMs: number;
 }
 
+const COVERED: ReadonlySet<HaltCode> = new Set<HaltCode>([
+  'sink_failed',
+  'sink_failed/around_skipped',
+  'snapshot_failed',
+]);
+
 const LONGEST_BACKOFF_MS = 30_000;
 
 /** Counts how often the sink refused the same work. Outlives connections, since some work comes again only by a new one. */
@@ -26,10 +32,7 @@ export class SinkRetries {
 
   /** Whether a halt of this kind is tried again at all: what a sink does may fail by chance, what it returns does not. */
   covers(code: HaltCode): boolean {
-    return (
-      this.limits.maxRetries > 0 &&
-      (code === 'sink_failed' || code === 'sink_failed/around_skipped')
-    );
+    return this.limits.maxRetries > 0 && COVERED.has(code);
   }
 
   /** The sink refused several works at once. What it refuses of them by itself counts. */

@@ -1,7 +1,4 @@
-import type {
-  SinkCheckpoint,
-  SnapshotProgressReader,
-} from '../model/checkpoint.js';
+import type { CheckpointContext, SinkCheckpoint } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type { Message, MessageContext } from '../model/message.js';
 import type {
@@ -43,7 +40,7 @@ export interface SinkMethods {
   /** Told when an initial snapshot is done; stores the position behind it unless the library does. */
   snapshotComplete?(checkpoint: SnapshotCheckpoint): unknown;
   /** Reads what {@link SnapshotContext.progress} was stored last, for a sink that stores it by itself. */
-  readonly snapshotProgress?: SnapshotProgressReader;
+  readonly snapshotProgress?: (context: CheckpointContext) => unknown;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */
   readonly sessionIdentity?: (
     identity: SessionIdentity,

@@ -83,7 +83,10 @@ export interface EndWork {
 export type SingleWork = TransactionWork | ArrivingWork | MessageWork;
 
 /** What comes out of assembly, in commit order. */
-export type Work = SingleWork | PassWork | EndWork;
+export type StreamedWork = SingleWork | PassWork | EndWork;
+
+/** Whatever is done for the sink, in its order. */
+export type Work = StreamedWork | ChunkWork;
 
 /** What a transaction or a message costs beside its payload, also one that is passed: many tiny ones must not outgrow the limit in bytes. */
 const ALLOWANCE_BYTES = 512;
@@ -99,7 +102,9 @@ export function bytesHeld(work: Work): number {
       return work.bytes + ALLOWANCE_BYTES;
     case 'pass':
       return ALLOWANCE_BYTES;
+    // A chunk is bounded by who reads it: the stream must not wait for a copy.
     case 'arriving':
+    case 'chunk':
     case 'end':
       return 0;
   }

@@ -60,6 +60,10 @@ export interface CheckpointKeeper {
    */
   keepRelations?(patch: string | null): void;
   /**
+   * Called on a connect of a pipeline that keeps the progress of a snapshot here, after {@link load} and before anything is stored: makes room for it.
+   */
+  prepareProgress?(): Promise<void>;
+  /**
    * Stores {@link SnapshotContext.progress} in place of what was stored before, unless another process has changed that since it was read.
    * A keeper without it cannot keep the progress of a snapshot.
    */

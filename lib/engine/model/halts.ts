@@ -180,6 +180,12 @@ export const HALTS = {
     remedy:
       'Return a commit position as bigint, or null when nothing was applied yet, from the @Checkpoint() method.',
   },
+  'checkpoint/progress_column': {
+    cause:
+      'The table of the checkpoint was made by an earlier version and has no column for the progress of a snapshot, and its role may not add one.',
+    remedy:
+      'Run the statement of the detail, as the owner of that table; then start the pipeline again.',
+  },
   'checkpoint_store/schema': {
     cause:
       'The table of the option checkpointStore has not the columns of a checkpoint.',

@@ -6,6 +6,7 @@ import {
   resolveCheckpointStore,
 } from './delivery-options.js';
 import { resolveOptions } from './resolve-options.js';
+import { resolveSnapshot } from './snapshot-options.js';
 
 const WHOLE_PAGE = readPage('options.md');
 /** What stands before the first section of its own. */
@@ -84,6 +85,18 @@ describe('docs/options.md', () => {
     expect(
       Object.fromEntries(documented(section(WHOLE_PAGE, '`batchDelivery`'))),
     ).toEqual(batches);
+  });
+
+  it('has every setting of a snapshot with its mode and its default', () => {
+    const table = section(WHOLE_PAGE, '`snapshot`');
+    const defaults = documented(table);
+    for (const mode of ['initial', 'incremental'] as const) {
+      const ofMode = defaults.filter(([name]) =>
+        new RegExp(`^\\| \`${name}\` +\\| \`'${mode}'\``, 'm').test(table),
+      );
+      const { mode: _, ...settings } = present(resolveSnapshot({ mode }));
+      expect(Object.fromEntries(ofMode)).toEqual(printed(settings));
+    }
   });
 
   it('explains each of them, in the order in which they are checked', () => {

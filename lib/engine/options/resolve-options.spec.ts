@@ -23,6 +23,7 @@ describe('resolveOptions', () => {
       messages: false,
       sinkRetry: { maxRetries: 0, backoffMs: 1000 },
       goForwardOnly: false,
+      snapshot: null,
       types: 'exact',
       maxInflightBytes: 16_777_216,
       readPacing: true,
@@ -104,6 +105,7 @@ describe('resolveOptions', () => {
       slotName: '1',
       publications: ['p', 'Größe'],
       goForwardOnly: true,
+      snapshot: null,
       types,
       maxInflightBytes: 1,
       readPacing: true,
@@ -135,6 +137,7 @@ describe('resolveOptions', () => {
       checkpointStore: null,
       batchDelivery: null,
       sinkRetry: null,
+      snapshot: null,
       around: null,
     };
     expect(resolveOptions({ ...LEAST, ...off })).toEqual(resolveOptions(LEAST));
@@ -242,6 +245,65 @@ describe('resolveOptions', () => {
 
   it.each([null, 5, []])('refuses health: %j', (health) => {
     expect(() => resolveOptions(untyped({ health }))).toThrow('Option health:');
+  });
+
+  it.each([
+    [true, { mode: 'initial', parallelTables: 2 }],
+    [{}, { mode: 'initial', parallelTables: 2 }],
+    [
+      { mode: 'initial', parallelTables: 1 },
+      { mode: 'initial', parallelTables: 1 },
+    ],
+    [{ parallelTables: 8 }, { mode: 'initial', parallelTables: 8 }],
+    [
+      { mode: 'incremental' },
+      { mode: 'incremental', chunkRows: 1000, maxPendingChunks: 4 },
+    ],
+    [
+      { mode: 'incremental', chunkRows: 1, maxPendingChunks: 2 },
+      { mode: 'incremental', chunkRows: 1, maxPendingChunks: 2 },
+    ],
+    [false, null],
+    [null, null],
+    [undefined, null],
+  ])('takes snapshot: %j', (snapshot, expected) => {
+    expect(resolveOptions(untyped({ snapshot })).snapshot).toEqual(expected);
+  });
+
+  it.each([
+    ['snapshot', 'initial'],
+    ['snapshot', 1],
+    ['snapshot', []],
+    ['snapshot', () => true],
+    ['snapshot.mode', { mode: 'Incremental' }],
+    ['snapshot.mode', { mode: null }],
+    ['snapshot.mode', { mode: true }],
+    ['snapshot.parallelTables', { parallelTables: 0 }],
+    ['snapshot.parallelTables', { parallelTables: '2' }],
+    ['snapshot.parallelTables', { mode: 'incremental', parallelTables: 2 }],
+    ['snapshot.chunkRows', { mode: 'incremental', chunkRows: 0.5 }],
+    ['snapshot.chunkRows', { chunkRows: 1000 }],
+    ['snapshot.chunkRows', { mode: 'initial', chunkRows: 1000 }],
+    ['snapshot.maxPendingChunks', { mode: 'incremental', maxPendingChunks: 0 }],
+    ['snapshot.maxPendingChunks', { maxPendingChunks: 4 }],
+    ['snapshot.chunks', { mode: 'incremental', chunks: 1 }],
+  ])('refuses %s, given %j', (option, snapshot) => {
+    expect(() => resolveOptions(untyped({ snapshot }))).toThrow(
+      expect.objectContaining({ name: 'ReplicantConfigError', option }),
+    );
+  });
+
+  it('refuses a snapshot beside the consent to start without one', () => {
+    for (const snapshot of [true, { mode: 'incremental' }])
+      expect(() =>
+        resolveOptions(untyped({ snapshot, goForwardOnly: true })),
+      ).toThrow(
+        'Option snapshot: copies the rows that exist already, and goForwardOnly leaves them out: remove one of the two.',
+      );
+    for (const snapshot of [false, null])
+      expect(
+        resolveOptions(untyped({ snapshot, goForwardOnly: true })).snapshot,
+      ).toBeNull();
   });
 
   it('refuses options that are no object', () => {

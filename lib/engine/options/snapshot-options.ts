@@ -42,6 +42,9 @@ export type ResolvedSnapshotOptions =
   | Readonly<Required<InitialSnapshotOptions>>
   | Readonly<Required<IncrementalSnapshotOptions>>;
 
+/** How tables are copied beside the stream where the option says nothing of it. */
+export const DEFAULT_CHUNKS = { chunkRows: 1_000, maxPendingChunks: 4 };
+
 /**
  * Checks the option `snapshot` and fills in the defaults.
  *
@@ -52,20 +55,24 @@ export function resolveSnapshot(
 ): ResolvedSnapshotOptions | null {
   if (value === undefined || value === null || value === false) return null;
   if (value === true) return resolveSnapshot({});
-  if (typeof value !== 'object')
+  if (typeof value !== 'object' || Array.isArray(value))
     throw new ReplicantConfigError(
       'snapshot',
       "must be true, false or an object, such as { mode: 'incremental' }.",
     );
   if (value.mode === 'incremental') {
-    refuseUnknown(value, INCREMENTAL, 'snapshot');
+    refuseUnknown(value, INCREMENTAL, 'snapshot.');
     return {
       mode: 'incremental',
-      chunkRows: positiveInteger('snapshot.chunkRows', value.chunkRows, 1_000),
+      chunkRows: positiveInteger(
+        'snapshot.chunkRows',
+        value.chunkRows,
+        DEFAULT_CHUNKS.chunkRows,
+      ),
       maxPendingChunks: positiveInteger(
         'snapshot.maxPendingChunks',
         value.maxPendingChunks,
-        4,
+        DEFAULT_CHUNKS.maxPendingChunks,
       ),
     };
   }
@@ -74,7 +81,7 @@ export function resolveSnapshot(
       'snapshot.mode',
       "must be 'initial' or 'incremental'.",
     );
-  refuseUnknown(value, INITIAL, 'snapshot');
+  refuseUnknown(value, INITIAL, 'snapshot.');
   return {
     mode: 'initial',
     parallelTables: positiveInteger(

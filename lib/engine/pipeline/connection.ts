@@ -1,6 +1,6 @@
 import { Assembler } from '../assemble/assembler.js';
 import type { ConnectionSubject } from './subject.js';
-import type { Work } from '../deliver/work.js';
+import type { ChunkWork, Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
@@ -9,15 +9,23 @@ import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
+import { openBackfill } from './incremental-snapshot.js';
+import { InitialSnapshot } from './initial-snapshot.js';
 import { PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
+import { PipelineStateError } from './state-error.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
-import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
+import {
+  readCheckpoint,
+  watermarkOf,
+  type CheckpointPosition,
+} from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { withSqlSession } from '../server/session.js';
 import { readTypes } from '../server/type-catalog.js';
+import type { Backfill } from '../snapshot/incremental/backfill.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -43,6 +51,10 @@ export class PipelineConnection {
   readonly #backpressure: Backpressure;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
+  /** `null` when nothing is ever copied beside the stream. */
+  #backfill: Backfill | null = null;
+  /** Calls of the sink that come before the first transaction. */
+  #early: ChunkWork[] | null = [];
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -127,6 +139,15 @@ export class PipelineConnection {
     entered: (phase: Phase) => void,
   ): Promise<PipelineConnection> {
     return withPlannedSession(subject, entered, async (session, plan) => {
+      if (plan.snapshot !== null)
+        await new InitialSnapshot(
+          subject,
+          session,
+          plan.context,
+          plan.snapshot,
+        ).make();
+      await subject.advice.give(session.commands);
+      await subject.tables.look(session.commands, subject.options);
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;
@@ -139,6 +160,9 @@ export class PipelineConnection {
    */
   begin(): void {
     const { options, pipeline, schema } = this.#subject;
+    for (const work of this.#early ?? []) this.#delivery.push(work);
+    this.#early = null;
+    this.#backfill?.start();
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -156,6 +180,7 @@ export class PipelineConnection {
         ),
         drained: () => this.#backpressure.releaseWhenDrained(),
       }),
+      this.#backfill?.watch,
     );
     this.#reading.start();
     this.#gate.release('starting');
@@ -195,6 +220,15 @@ export class PipelineConnection {
       : null;
   }
 
+  /** Copies tables beside the stream; see {@link Backfill.add}. */
+  async snapshot(tables: readonly string[]): Promise<void> {
+    if (this.#backfill === null)
+      throw new PipelineStateError(
+        `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,
+      );
+    await this.#backfill.add(tables);
+  }
+
   /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */
   async settle(openBatch: 'deliver' | 'drop'): Promise<void> {
     await this.#delivery.settle(openBatch);
@@ -206,6 +240,7 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
+    const copied = this.#backfill?.stop();
     if (this.#delivery.awaitsEnd) {
       this.#intake.closeAfterTransaction();
       // Nobody else watches the connection of a loop that stops.
@@ -223,16 +258,20 @@ export class PipelineConnection {
       // A handler that was told so undoes its part while its database is still there.
       if (read) await within(this.settle('drop'), FINISH_TIMEOUT_MS);
     }
+    await copied;
   }
 
   /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
   async halt(): Promise<void> {
+    const copied = this.#backfill?.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
+    await copied;
   }
 
   /** Cuts a connection that is lost. */
   abandon(): void {
+    void this.#backfill?.stop();
     this.#intake.close();
     this.#reading.stop();
     this.#feedback.finish();
@@ -271,11 +310,35 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
+      await this.#prepareBackfill(position);
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
       throw error;
     }
+  }
+
+  async #prepareBackfill(position: CheckpointPosition): Promise<void> {
+    const opening = openBackfill(this.#subject, this.#plan, position, {
+      deliver: (work) => this.#copy(work),
+      askPosition: () => this.#feedback.ask(),
+      failed: (error) => this.#fail(error),
+    });
+    try {
+      this.#backfill = await Promise.race([opening, this.ended]);
+    } catch (error) {
+      opening.then(
+        (backfill) => backfill?.stop(),
+        () => {},
+      );
+      throw error;
+    }
+  }
+
+  /** Before this connection has begun, nothing is handed over. */
+  #copy(work: ChunkWork): void {
+    if (this.#early === null) this.#delivery.push(work);
+    else this.#early.push(work);
   }
 
   #frame(bytes: Buffer, start: number, end: number): void {

@@ -6,6 +6,7 @@ import {
 import type {
   Arrival,
   ArrivingWork,
+  ChunkWork,
   MessageWork,
   SingleWork,
   TransactionWork,
@@ -21,7 +22,7 @@ import { type CallSubject, isWithin, SinkCalls } from './sink-calls.js';
 
 /** What a delivery asks of its connection and its pipeline. */
 export interface DeliverySubject
-  extends DurabilitySubject, Omit<CallSubject, 'batches'> {
+  extends DurabilitySubject, Omit<CallSubject, 'batches' | 'work'> {
   /** `null` when each transaction is durable by itself. */
   readonly batchLimits: BatchLimits | null;
   delivered(transaction: Transaction, changes: number, ms: number): void;
@@ -54,6 +55,7 @@ export class PipelineDelivery {
     this.#serial = new SerialDelivery(
       {
         deliver: (work) => this.#deliver(work),
+        copy: (work) => this.#copy(work),
         gather: (work) => this.#gather(work),
         flush: (works, reason) => this.#flush(works, reason),
         batchLost: (error) =>
@@ -200,6 +202,15 @@ export class PipelineDelivery {
     await this.#calls.message(work);
     this.#subject.tell('message', { lsn, bytes: content.length });
     return lsn;
+  }
+
+  async #copy(work: ChunkWork): Promise<void> {
+    const { progress } = work.context;
+    await this.#calls.snapshot(work, async () =>
+      this.#durability.hasProgress(progress),
+    );
+    await this.#durability.storeProgress(progress);
+    work.taken();
   }
 
   /** A transaction joins the open batch. */

@@ -82,6 +82,36 @@ export class Durability {
     return true;
   }
 
+  /** Stores how far a snapshot is, unless the sink has done so with its rows. */
+  async storeProgress(progress: string | null): Promise<void> {
+    const { sink } = this.#subject;
+    if (
+      progress === null ||
+      sink.snapshotProgress !== undefined ||
+      sink.checkpoint.kind === 'reader'
+    )
+      return;
+    const { keeper } = sink.checkpoint;
+    if (keeper.storedProgress === progress) return;
+    await this.#writing(
+      available(Promise.resolve(keeper.storeProgress?.(progress))),
+    );
+  }
+
+  /** Whether this is how far a snapshot is, as the sink's checkpoint says now. */
+  async hasProgress(progress: string | null): Promise<boolean> {
+    const { sink, context } = this.#subject;
+    if (progress === null) return false;
+    if (sink.snapshotProgress !== undefined)
+      return (
+        (await available(Promise.resolve(sink.snapshotProgress(context)))) ===
+        progress
+      );
+    if (sink.checkpoint.kind === 'reader') return false;
+    const stored = await available(sink.checkpoint.keeper.load());
+    return stored?.progress === progress;
+  }
+
   /** Up to which commit the sink has everything, as its own checkpoint says now; `null` for nothing. */
   async applied(): Promise<Lsn | null> {
     const { sink, context } = this.#subject;

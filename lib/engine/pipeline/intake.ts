@@ -2,7 +2,7 @@ import type { Assembled } from '../assemble/assembled.js';
 import type { Assembler } from '../assemble/assembler.js';
 import type { Decoder } from '../decode/decoder.js';
 import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
-import type { Work } from '../deliver/work.js';
+import type { StreamedWork } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
@@ -15,7 +15,9 @@ import {
   XLOG_DATA_HEADER,
 } from '../source/wire.js';
 import type { CatalogType } from '../values/catalog-types.js';
+import type { StreamWatch } from '../snapshot/incremental/stream-watch.js';
 import { TypeTable } from '../values/type-table.js';
+import { WatchedStream } from './watched-stream.js';
 
 /** A connection ends after a transaction by which more tables were announced: it has to keep all of them, dropped ones too. */
 const MAX_TABLES = 10_000;
@@ -28,7 +30,7 @@ export interface IntakePorts {
   /** Whether a message outside transactions concerns the sink. */
   takes(prefix: string): boolean;
   /** Takes what is ready for the sink. */
-  push(work: Work): void;
+  push(work: StreamedWork): void;
   /** The end of a transaction that was pushed while it arrived. */
   arrived(end: Lsn): void;
   /** What is left out as ordered ends here. Called before it is pushed. */
@@ -43,6 +45,8 @@ export class PipelineIntake {
   readonly #ports: IntakePorts;
   readonly #types: TypeTable;
   readonly #decoder: Decoder;
+  /** `null` when nobody compares the stream with rows that were read. */
+  #watched: WatchedStream | null = null;
   readonly #maxTables: number;
   #assembler: Assembler | null = null;
   /** Copies of frames that arrived while something has to be asked first. */
@@ -64,9 +68,18 @@ export class PipelineIntake {
     return this.#assembler?.openBytes ?? 0;
   }
 
-  /** Begins with what has arrived so far; until then frames are put off. */
-  begin(assembler: Assembler): void {
+  /**
+   * Begins with what has arrived so far; until then frames are put off.
+   *
+   * @param watch - is told of it too, as text
+   */
+  begin(assembler: Assembler, watch?: StreamWatch): void {
     this.#assembler = assembler;
+    if (watch !== undefined)
+      this.#watched = new WatchedStream(
+        watch,
+        new PgoutputDecoder(new TypeTable('text')),
+      );
     this.#replay();
   }
 
@@ -94,8 +107,11 @@ export class PipelineIntake {
     }
     const kind = frameKind(bytes, start, end);
     if (kind === 'keepalive') {
-      if (!this.#closed)
-        this.#ports.positions.keepalive(framePosition(bytes, start));
+      if (!this.#closed) {
+        const position = framePosition(bytes, start);
+        this.#ports.positions.keepalive(position);
+        this.#watched?.keepalive(position);
+      }
       this.#ports.keepalive(asksForReply(bytes, start));
     } else if (this.#closed) {
       return;
@@ -131,8 +147,11 @@ export class PipelineIntake {
       return;
     }
     if (decoded.kind === 'begin') this.#ports.positions.begin();
+    this.#watched?.taken(decoded, bytes, payload, end);
     const assembled = this.#assembler?.accept(decoded, end - payload) ?? null;
+    if (assembled?.kind === 'arriving') this.#watched?.arriving();
     if (assembled !== null) this.#pass(assembled);
+    this.#watched?.passed(decoded);
     if (decoded.kind === 'commit' && this.#decoder.tables > this.#maxTables)
       this.#endWith(
         new ConnectionFault(

@@ -5,7 +5,7 @@ import type { Lsn } from '../model/lsn.js';
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { within } from '../model/within.js';
 import { PipelineConnection } from './connection.js';
-import type { ConnectionSubject } from './subject.js';
+import type { ConnectionSubject, RunningCopy } from './subject.js';
 import { askAboutChanges } from './schema.js';
 import {
   judgeError,
@@ -24,6 +24,8 @@ import {
 
 /** What a loop tells. */
 export interface LoopPorts {
+  /** Rows are copied before the stream begins. */
+  snapshotting(): void;
   streaming(connection: PipelineConnection): void;
   /** The connection was lost or refused; the next attempt follows after the delay. */
   reconnecting(reason: string, attempt: number, delayMs: number): void;
@@ -46,6 +48,8 @@ export class PipelineLoop {
   #connection: PipelineConnection | null = null;
   /** Ends when the server has given up what an attempt to connect had begun there. */
   #withdrawn: Promise<unknown> = Promise.resolve();
+  /** The last that was made before a stream. */
+  #copy: RunningCopy | null = null;
   #stopping = false;
   #unsettled: Promise<Halt | null>;
   #history: RetryHistory = NO_FAULTS;
@@ -56,7 +60,7 @@ export class PipelineLoop {
    * @param unsettled - of an earlier loop
    */
   constructor(
-    subject: Omit<ConnectionSubject, 'withdrawing'>,
+    subject: Omit<ConnectionSubject, 'withdrawing' | 'copying'>,
     private readonly ports: LoopPorts,
     abort: AbortController,
     unsettled: Promise<Halt | null>,
@@ -69,6 +73,11 @@ export class PipelineLoop {
       },
       withdrawing: (work) => {
         this.#withdrawn = work;
+      },
+      copying: (copy) => {
+        this.#copy = copy;
+        this.#unsettled = copy.ended.then(() => null);
+        this.ports.snapshotting();
       },
     };
     this.#abort = abort;
@@ -105,6 +114,7 @@ export class PipelineLoop {
       this.#settle(connection, 'deliver');
       await connection.stop(timeoutMs);
     } else {
+      this.#copy?.stop();
       await within(this.#unsettled, timeoutMs);
     }
     this.#abort.abort();

@@ -35,9 +35,9 @@ export async function withPlannedSession<T>(
       pipeline: subject.pipeline,
       options: subject.options,
       sink: subject.sink,
+      unfinishedSlot: subject.unfinishedSlot,
       warning: (message) => subject.warning(message),
     });
-    await subject.advice.give(session.commands);
     return await use(session, plan);
   } catch (error) {
     const told = hasSqlstate(error, SLOT_IN_USE)

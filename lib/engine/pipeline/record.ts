@@ -1,6 +1,7 @@
 import type { Halt } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import type { SchemaChange } from '../model/schema-change.js';
+import { CopiedTables } from './copied-tables.js';
 import { PipelineProgress } from './progress.js';
 import { SnapshotRecord } from './snapshot-record.js';
 import { EventHub } from '../telemetry/pipeline-events.js';
@@ -18,6 +19,7 @@ export class PipelineRecord {
   readonly snapshot = new SnapshotRecord((event, payload) =>
     this.events.emit(event, payload),
   );
+  readonly tables = new CopiedTables();
   #state: PipelineState = 'idle';
   #reason: string | null = null;
   #since = new Date();

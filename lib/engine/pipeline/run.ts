@@ -2,6 +2,7 @@ import { SinkRetries } from '../deliver/sink-retries.js';
 import type { Halt } from '../model/halt.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import { Advice } from '../server/advice.js';
+import type { UnfinishedSlot } from '../server/chain-subject.js';
 import type { PipelineConnection } from './connection.js';
 import type { HandlerScope } from './handlers.js';
 import { type LoopEnd, PipelineLoop } from './loop.js';
@@ -24,6 +25,7 @@ export interface RunSubject {
   readonly schema: PipelineSchema;
   readonly work: SinkWork;
   readonly handlers: HandlerScope;
+  readonly unfinishedSlot: UnfinishedSlot;
   streaming(): void;
   /** A position moved. */
   moved(): void;
@@ -58,7 +60,10 @@ export class PipelineRun {
         schema,
         skipping,
         work,
+        tables: record.tables,
         retries: new SinkRetries(options.sinkRetry),
+        unfinishedSlot: subject.unfinishedSlot,
+        meter: record.snapshot,
         insideDelivery: (call) => subject.handlers.run(call),
         delivered: ({ commitLsn }, changes, ms) =>
           record.delivered(commitLsn, changes, ms),
@@ -70,6 +75,7 @@ export class PipelineRun {
         waiting: (wait) => record.slotWaits(wait),
       },
       {
+        snapshotting: () => record.snapshotting(),
         streaming: () => subject.streaming(),
         interrupted: (reason) => record.interrupted(reason),
         reconnecting: (reason, attempt, delayMs) =>

@@ -5,6 +5,7 @@ import type { SinkRetries } from '../deliver/sink-retries.js';
 import type {
   Arrival,
   ArrivingWork,
+  ChunkWork,
   MessageWork,
   TransactionWork,
 } from '../deliver/work.js';
@@ -24,7 +25,7 @@ export interface CallSubject {
   readonly around: AroundDelivery | null;
   readonly retries: SinkRetries;
   /** Is told what the sink works on. */
-  readonly work: SinkWork;
+  readonly work: Pick<SinkWork, 'begin' | 'end'>;
   /** Runs a handler so that what it calls can tell that it is inside one. */
   insideDelivery(work: () => Promise<void>): Promise<void>;
   tell: Tell;
@@ -108,6 +109,20 @@ export class SinkCalls {
       () => this.#call(call),
       async () => false,
     );
+  }
+
+  /** Hands over rows of a snapshot: they can be handed over again. */
+  async snapshot(
+    { rows, context }: Pick<ChunkWork, 'rows' | 'context'>,
+    taken: () => Promise<boolean>,
+  ): Promise<void> {
+    const { sink } = this.#subject;
+    const call: SinkCall = {
+      delivery: { kind: 'snapshot', rows, context },
+      what: `@OnSnapshot() of ${sink.name}, given rows of ${context.relation},`,
+      call: () => sink.snapshot?.(rows, context),
+    };
+    await this.#untilTaken(context.snapshotLsn, () => this.#call(call), taken);
   }
 
   #untilTaken(

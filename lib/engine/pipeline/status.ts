@@ -28,6 +28,7 @@ export function pipelineStatus(
     ...liveStatus(state, connection, work, slot),
     ...progress.status,
     snapshot: record.snapshot.status,
+    neverCopied: record.tables.never,
     waiting: slotWait,
     halt: halt?.toJSON() ?? null,
   };

@@ -9,10 +9,13 @@ interface Reading {
 }
 
 /**
- * What the sink works on, and whether it gets on with it. One thing at a time; outlives connections, as a handler may.
+ * What the sink works on, and whether it gets on with it. One thing at a time in the stream, and several in an initial snapshot; outlives
+ * connections, as a handler may.
  */
 export class SinkWork {
   #begunAt: number | null = null;
+  /** When each call that runs beside others began. */
+  readonly #beside = new Set<{ readonly begunAt: number }>();
   #reading: Reading | null = null;
   /** When it was last tried again. */
   #triedAt = 0;
@@ -33,6 +36,18 @@ export class SinkWork {
     this.#begunAt = at;
     this.#reading = reading;
     if (transaction !== undefined) this.wait(transaction);
+  }
+
+  /**
+   * The sink is called while it may be at work already.
+   *
+   * @param at - now, by `performance.now()`
+   * @returns to be called when its promise has settled
+   */
+  beginBeside(at: number): () => void {
+    const call = { begunAt: at };
+    this.#beside.add(call);
+    return () => this.#beside.delete(call);
   }
 
   /** A transaction waits until the sink is called with it, or works on it. */
@@ -65,17 +80,24 @@ export class SinkWork {
     return Math.max(0, Date.now() - this.#undurable.committed);
   }
 
+  /** Of several calls that of the one which makes no progress for the longest time. */
   get status(): PipelineStatus['handler'] {
-    if (this.#begunAt === null) return null;
     const now = performance.now();
-    const movedAt = Math.max(
-      this.#begunAt,
-      this.#triedAt,
-      this.#reading?.askedAt ?? 0,
-    );
-    return {
-      runningMilliseconds: Math.round(now - this.#begunAt),
-      idleMilliseconds: Math.round(now - movedAt),
-    };
+    let begunAt = this.#begunAt;
+    let movedAt =
+      begunAt === null
+        ? now
+        : Math.max(begunAt, this.#triedAt, this.#reading?.askedAt ?? 0);
+    for (const beside of this.#beside) {
+      if (begunAt !== null && beside.begunAt >= movedAt) continue;
+      begunAt = beside.begunAt;
+      movedAt = beside.begunAt;
+    }
+    return begunAt === null
+      ? null
+      : {
+          runningMilliseconds: Math.round(now - begunAt),
+          idleMilliseconds: Math.round(now - movedAt),
+        };
   }
 }

@@ -1,4 +1,4 @@
-import type { SinkCheckpoint } from '../model/checkpoint.js';
+import type { CheckpointContext, SinkCheckpoint } from '../model/checkpoint.js';
 import type { Lsn } from '../model/lsn.js';
 import type {
   SessionIdentity,
@@ -15,6 +15,7 @@ export interface ConsultedSink {
   /** @default 'mirror' */
   readonly kind?: SinkKind;
   readonly checkpoint: SinkCheckpoint;
+  readonly snapshotProgress?: (context: CheckpointContext) => unknown;
   readonly sessionIdentity?: (
     identity: SessionIdentity,
     context: SessionIdentityContext,
@@ -22,11 +23,18 @@ export interface ConsultedSink {
   readonly slotOrigin?: (origin: Lsn, context: SlotOriginContext) => unknown;
 }
 
+/** A slot that this process has made for an initial snapshot which it did not finish, and could not drop. */
+export interface UnfinishedSlot {
+  /** Where it stands; `null` when there is none. */
+  consistentPoint: Lsn | null;
+}
+
 /** What the connect chain works for. */
 export interface ChainSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
   readonly sink: ConsultedSink;
+  readonly unfinishedSlot: UnfinishedSlot;
   /** Tells of something that a person should know, though nothing is lost. */
   warning(message: string): void;
 }

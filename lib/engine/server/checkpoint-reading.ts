@@ -19,6 +19,8 @@ export interface CheckpointPosition {
   readonly timeline?: number;
   /** See {@link StoredCheckpoint.relations}. */
   readonly relations?: string | null;
+  /** See {@link StoredCheckpoint.progress}. */
+  readonly progress?: string | null;
 }
 
 const NOTHING: CheckpointPosition = { commitLsn: null, confirmedLsn: null };
@@ -86,14 +88,17 @@ async function askSink(
 }
 
 /** Names the failure without its text, which may quote a row or a secret. What the library itself says passes. */
-export async function available<T>(work: Promise<T>): Promise<T> {
+export async function available<T>(
+  work: Promise<T>,
+  what = 'the checkpoint',
+): Promise<T> {
   try {
     return await work;
   } catch (error) {
     if (error instanceof HaltError || error instanceof ConnectionFault)
       throw error;
     throw new ConnectionFault(
-      `the checkpoint is not available (${errorClass(error)})`,
+      `${what} is not available (${errorClass(error)})`,
     );
   }
 }

@@ -128,6 +128,7 @@ function stage(row: StoredCheckpoint | null = null): Stage {
         checkpoint: { kind: 'keeper', keeper },
         ...sink,
       },
+      unfinishedSlot: { consistentPoint: null },
       warning: (message) => warnings.push(message),
     };
     return runConnectChain(server, subject);

@@ -3,6 +3,10 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import type { SessionIdentity } from '../model/session-identity.js';
+import {
+  decodeProgress,
+  type SnapshotProgress,
+} from '../model/snapshot-progress.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import type { ChainSubject } from './chain-subject.js';
 import {
@@ -14,11 +18,13 @@ import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
 import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
 import { refuseFeedback } from './preflight.js';
+import { prepareProgress, readProgress } from './progress-reading.js';
 import { requirePublications } from './publications.js';
 import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
 import { locateSlot } from './slot-location.js';
+import type { SnapshotPlan } from './snapshot-plan.js';
 import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 
 const PLUGIN = 'pgoutput';
@@ -33,6 +39,8 @@ export interface StreamPlan {
   readonly confirmedFlush: Lsn;
   /** The START_REPLICATION command. */
   readonly command: string;
+  /** `null` when nothing has to be copied before the stream. */
+  readonly snapshot: SnapshotPlan | null;
 }
 
 /**
@@ -66,12 +74,15 @@ export async function runConnectChain(
   requireConsent(position, subject);
   const { database } = identity;
   const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
-  const slot = await locateSlot(session, subject, context, place, position);
+  const progress = await progressOf(subject, context, position);
+  const claim = { context, place, position, progress };
+  const slot = await locateSlot(session, subject, claim);
   return {
     context,
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
     command: startCommand(options, slot.position),
+    snapshot: slot.snapshot,
   };
 }
 
@@ -100,6 +111,18 @@ function requireFailoverSupport(
   }
 }
 
+/** How far a snapshot is; `null` when none was begun, and when none is wanted. */
+async function progressOf(
+  { options, sink }: ChainSubject,
+  context: CheckpointContext,
+  position: CheckpointPosition,
+): Promise<SnapshotProgress | null> {
+  if (options.snapshot === null) return null;
+  await prepareProgress(sink);
+  const text = await readProgress(sink, context, position);
+  return text === null ? null : decodeProgress(text);
+}
+
 /**
  * A restored server is behind its consumer; a standby that was started again only has to replay. Its end is read after the
  * checkpoint, which may have moved since.
@@ -124,7 +147,12 @@ function requireConsent(
   { options, sink }: ChainSubject,
 ): void {
   // A log has nothing to catch up with, and is asked where it begins.
-  if (options.goForwardOnly || sink.kind === 'appendLog') return;
+  if (
+    options.goForwardOnly ||
+    options.snapshot !== null ||
+    sink.kind === 'appendLog'
+  )
+    return;
   if (furthestOf(position) === null) {
     throw new HaltError('config/go_forward_required', {
       detail:

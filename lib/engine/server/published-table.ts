@@ -31,7 +31,9 @@ export interface PublishedTable {
    * Columns by which its rows can be read in order, in the order of the index: of the primary key, or else of the index that is its replica
    * identity. `null` when there is neither, or when one of these columns is not published.
    */
-  readonly orderKey: readonly OrderColumn[] | null;
+  readonly orderKey: readonly KeyColumn[] | null;
+  /** Columns by which a row is found by its replica identity, in the order of the table; `null` when it is no index. */
+  readonly identityKey: readonly KeyColumn[] | null;
   /** A condition as SQL, to be read under an empty search_path; `null` when every row is published. */
   readonly rowFilter: string | null;
   /** Rows by the last statistics; `null` when there are none. */
@@ -40,12 +42,14 @@ export interface PublishedTable {
   readonly estimatedRowBytes: number | null;
 }
 
-/** A column by which rows are ordered. */
-export interface OrderColumn {
+/** A column by which rows are ordered or found. */
+export interface KeyColumn {
   readonly name: string;
   readonly quotedName: string;
   /** The type, with its schema and without a modifier, quoted by the server: text can be cast to it. */
   readonly quotedType: string;
   /** The schema of the operators by which its type is ordered, quoted by the server; `pg_catalog` mostly. */
   readonly operatorSchema: string;
+  /** By which its texts are ordered, quoted by the server; `null` for a type that has none. */
+  readonly quotedCollation: string | null;
 }

@@ -14,6 +14,7 @@ const PINNED: Readonly<Record<string, string>> = {
   bytea_output: 'hex',
   client_encoding: 'UTF8',
   lc_monetary: 'C',
+  quote_all_identifiers: 'off',
   standard_conforming_strings: 'on',
   // A lower level would hide the warning by which PostgreSQL 18 reports a missing publication.
   client_min_messages: 'warning',
@@ -24,10 +25,22 @@ const PINNED: Readonly<Record<string, string>> = {
   idle_session_timeout: '0',
 };
 
+/**
+ * Decides whether names in values of `regclass` and the like come with their schema. Ordinary sessions keep theirs, by which a checkpoint
+ * table is found.
+ */
+const PINNED_FOR_REPLICATION: Readonly<Record<string, string>> = {
+  search_path: '',
+};
+
 /** One statement that pins the settings that this server knows and names the session. */
-export function pinSettingsSql(applicationName: string): string {
+export function pinSettingsSql(
+  applicationName: string,
+  kind: 'sql' | 'replication',
+): string {
   const values = Object.entries({
     ...PINNED,
+    ...(kind === 'replication' && PINNED_FOR_REPLICATION),
     application_name: applicationName,
   }).map(([name, value]) => `(${quoteLiteral(name)}, ${quoteLiteral(value)})`);
   return (

@@ -60,7 +60,7 @@ export async function openClient(
     await tornDownOnAbort(client, target.signal, async () => {
       await client.connect();
       await commandSession(client).query(
-        pinSettingsSql(target.applicationName),
+        pinSettingsSql(target.applicationName, kind),
       );
     });
     target.signal.throwIfAborted();

@@ -1,7 +1,16 @@
-import type { CheckpointContext } from '../model/checkpoint.js';
+import type {
+  CheckpointContext,
+  CheckpointKeeper,
+} from '../model/checkpoint.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import {
+  encodeProgress,
+  isBegun,
+  pendingProgress,
+  type SnapshotProgress,
+} from '../model/snapshot-progress.js';
 import type { ChainSubject, ConsultedSink } from './chain-subject.js';
 import {
   available,
@@ -13,8 +22,10 @@ import type { CommandSession } from './session.js';
 import { slotHeldError } from './slot-holder.js';
 import { claimSlot } from './slot-lock.js';
 import { approveOrigin } from './slot-origin.js';
+import type { SnapshotPlan } from './snapshot-plan.js';
 import {
   createSlot,
+  dropSlot,
   enableFailover,
   judgeSlot,
   readSlot,
@@ -26,6 +37,17 @@ import {
 export interface LocatedSlot {
   readonly confirmedFlush: Lsn;
   readonly position: CheckpointPosition;
+  /** `null` when nothing has to be copied before the stream. */
+  readonly snapshot: SnapshotPlan | null;
+}
+
+/** What the slot is held against. */
+export interface SlotClaim {
+  readonly context: CheckpointContext;
+  readonly place: SlotPlace;
+  readonly position: CheckpointPosition;
+  /** How far a snapshot is; `null` when none was begun. */
+  readonly progress: SnapshotProgress | null;
 }
 
 type UsableSlot = Extract<SlotVerdict, { kind: 'usable' }>;
@@ -40,10 +62,9 @@ type UsableSlot = Extract<SlotVerdict, { kind: 'usable' }>;
 export async function locateSlot(
   session: CommandSession,
   subject: ChainSubject,
-  context: CheckpointContext,
-  place: SlotPlace,
-  position: CheckpointPosition,
+  claim: SlotClaim,
 ): Promise<LocatedSlot> {
+  const { context, place } = claim;
   await claimSlot(session, context.slotName);
   const row = await readSlot(session, context.slotName);
   const verdict = judgeSlot(row, place);
@@ -57,9 +78,9 @@ export async function locateSlot(
     case 'unpromoted':
       throw beforePromotion(subject);
     case 'absent':
-      return beginSlot(session, subject, place.plugin, position);
+      return beginSlot(session, subject, claim);
     case 'usable':
-      return resumeSlot(session, subject, context, verdict, position);
+      return findSlot(session, subject, claim, verdict);
   }
 }
 
@@ -84,27 +105,95 @@ function beforePromotion({ options }: ChainSubject): Error {
 async function beginSlot(
   session: CommandSession,
   subject: ChainSubject,
-  plugin: string,
-  position: CheckpointPosition,
+  { place: { plugin }, position, progress }: SlotClaim,
 ): Promise<LocatedSlot> {
-  const { slotName, failover } = subject.options;
+  const { slotName, failover, snapshot } = subject.options;
   const furthest = furthestOf(position);
   if (furthest !== null) {
     throw new HaltError('data_gap/slot_missing_with_checkpoint', {
       detail: `the checkpoint is at ${formatLsn(furthest)}, but there is no slot ${slotName}`,
     });
   }
-  const consistentPoint = await createSlot(session, slotName, plugin, failover);
+  if (progress !== null && isBegun(progress)) {
+    throw new HaltError('data_gap/slot_missing_with_progress', {
+      detail: `a snapshot was begun at ${formatLsn(progress.floor)}, but there is no slot ${slotName}`,
+    });
+  }
+  const { consistentPoint, snapshotName } = await createSlot(
+    session,
+    slotName,
+    {
+      plugin,
+      failover,
+      exportSnapshot: snapshot?.mode === 'initial',
+    },
+  );
+  if (snapshotName !== null)
+    return copiedFirst(subject, consistentPoint, snapshotName);
+  if (snapshot?.mode === 'incremental')
+    return copiedBeside(subject, consistentPoint);
   await approveOrigin(session, subject, consistentPoint, false);
   return adopt(subject.sink, consistentPoint);
+}
+
+/** No position is stored before everything is copied: whoever is killed before that has to begin anew. */
+function copiedFirst(
+  { unfinishedSlot }: ChainSubject,
+  consistentPoint: Lsn,
+  snapshotName: string,
+): LocatedSlot {
+  unfinishedSlot.consistentPoint = consistentPoint;
+  return {
+    confirmedFlush: consistentPoint,
+    position: { commitLsn: null, confirmedLsn: consistentPoint },
+    snapshot: { consistentPoint, snapshotName },
+  };
+}
+
+/** That rows have to be copied is stored before the position, which alone would say that they came another way. */
+async function copiedBeside(
+  { sink }: ChainSubject,
+  boundary: Lsn,
+): Promise<LocatedSlot> {
+  const progress = pendingProgress(boundary);
+  if (sink.snapshotProgress === undefined && sink.checkpoint.kind !== 'reader')
+    await available(storeProgress(sink.checkpoint.keeper, progress));
+  return adopt(sink, boundary);
+}
+
+/** What a snapshot makes of a slot that is there. */
+async function findSlot(
+  session: CommandSession,
+  subject: ChainSubject,
+  claim: SlotClaim,
+  slot: UsableSlot,
+): Promise<LocatedSlot> {
+  const { snapshot, slotName } = subject.options;
+  const { position, progress, context } = claim;
+  if (furthestOf(position) !== null || snapshot === null)
+    return resumeSlot(session, subject, claim, slot);
+  const current = await readCheckpoint(subject.sink.checkpoint, context);
+  if (furthestOf(current) !== null)
+    throw new ConnectionFault('another process has stored the checkpoint');
+  if (snapshot.mode === 'incremental') {
+    return progress === null
+      ? copiedBeside(subject, slot.confirmedFlush)
+      : resumeSlot(session, subject, claim, slot);
+  }
+  if (subject.unfinishedSlot.consistentPoint === slot.confirmedFlush) {
+    await dropSlot(session, context.slotName);
+    return beginSlot(session, subject, claim);
+  }
+  throw new HaltError('snapshot_incomplete', {
+    detail: `the slot ${slotName} is at ${formatLsn(slot.confirmedFlush)} and nothing was stored behind a snapshot`,
+  });
 }
 
 async function resumeSlot(
   session: CommandSession,
   subject: ChainSubject,
-  context: CheckpointContext,
+  { context, position }: SlotClaim,
   slot: UsableSlot,
-  position: CheckpointPosition,
 ): Promise<LocatedSlot> {
   const { confirmedFlush } = slot;
   const current = await refuseMoved(
@@ -131,7 +220,7 @@ async function resumeSlot(
   const keeps = subject.sink.checkpoint.kind !== 'reader';
   return furthest === null || (keeps && begins)
     ? adopt(subject.sink, confirmedFlush)
-    : { confirmedFlush, position: current };
+    : { confirmedFlush, position: current, snapshot: null };
 }
 
 /**
@@ -174,5 +263,13 @@ async function adopt(
   return {
     confirmedFlush: boundary,
     position: { commitLsn: null, confirmedLsn: boundary },
+    snapshot: null,
   };
+}
+
+async function storeProgress(
+  keeper: Pick<CheckpointKeeper, 'storeProgress'>,
+  progress: SnapshotProgress,
+): Promise<void> {
+  await keeper.storeProgress?.(encodeProgress(progress));
 }

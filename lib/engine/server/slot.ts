@@ -139,26 +139,41 @@ function findInvalidation(row: SlotRow): HaltCode | null {
   return row.wal_status === 'lost' ? 'slot_invalidated/wal_lost' : null;
 }
 
+/** How a slot is created. */
+export interface SlotCreation {
+  readonly plugin: string;
+  /** Whether it is synchronized to standbys, which PostgreSQL 17 knows. */
+  readonly failover: boolean;
+  /** Whether a snapshot of its consistent point is exported, for others to read what was committed before. */
+  readonly exportSnapshot: boolean;
+}
+
+/** A slot that was created. */
+export interface CreatedSlot {
+  /** The boundary from which on it streams. */
+  readonly consistentPoint: Lsn;
+  /** Of the exported snapshot, which can be adopted until the session runs another command; `null` without one. */
+  readonly snapshotName: string | null;
+}
+
 /**
- * Creates a durable slot without a snapshot and returns its consistent point: the boundary from which on it streams.
+ * Creates a durable slot.
  *
- * @param failover - whether it is synchronized to standbys, which PostgreSQL 17 knows
  * @see {@link https://www.postgresql.org/docs/current/protocol-replication.html#PROTOCOL-REPLICATION-CREATE-REPLICATION-SLOT | CREATE_REPLICATION_SLOT}
  */
 export async function createSlot(
   session: CommandSession,
   slotName: string,
-  plugin: string,
-  failover: boolean,
-): Promise<Lsn> {
-  const options = `SNAPSHOT 'nothing'${failover ? ', FAILOVER true' : ''}`;
-  const rows = await session.queryPatiently(
+  { plugin, failover, exportSnapshot }: SlotCreation,
+): Promise<CreatedSlot> {
+  const options = `SNAPSHOT '${exportSnapshot ? 'export' : 'nothing'}'${failover ? ', FAILOVER true' : ''}`;
+  const [row] = await session.queryPatiently(
     `CREATE_REPLICATION_SLOT ${quoteIdentifier(slotName, 'slotName')} LOGICAL ${plugin} (${options})`,
   );
-  const consistentPoint = parseLsn(rows[0]?.['consistent_point'] ?? '');
+  const consistentPoint = parseLsn(row?.['consistent_point'] ?? '');
   if (consistentPoint === null)
     throw new Error('CREATE_REPLICATION_SLOT returned no consistent point');
-  return consistentPoint;
+  return { consistentPoint, snapshotName: row?.['snapshot_name'] ?? null };
 }
 
 /**
@@ -180,7 +195,8 @@ export async function dropSlot(
   session: CommandSession,
   slotName: string,
 ): Promise<void> {
-  await session.query('select pg_catalog.pg_drop_replication_slot($1)', [
-    slotName,
-  ]);
+  // Sessions of a WAL sender take no parameters.
+  await session.query(
+    `select pg_catalog.pg_drop_replication_slot(${quoteLiteral(slotName)})`,
+  );
 }

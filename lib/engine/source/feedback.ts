@@ -7,6 +7,9 @@ import { writeStatus } from './wire.js';
 /** How long nothing is looked at, and the time between status updates while reading is paused. */
 const LONGEST_REST_MS = 1_000;
 
+/** Between a status update and the next one that asks where the server is. */
+const ASK_PAUSE_MS = 2;
+
 /** What feedback needs of its connection. */
 export interface FeedbackPorts {
   readonly positions: Positions;
@@ -33,6 +36,8 @@ export class Feedback {
   #sentAt = 0;
   #sentFlush: Lsn;
   #replyAsked = false;
+  /** Somebody wants to know where the server is. */
+  #asking = false;
   #storedAt = 0;
   #storeAsked = false;
   #heardAt = 0;
@@ -67,6 +72,12 @@ export class Feedback {
     this.#plan(performance.now());
   }
 
+  /** Asks the server where it is: soon, since somebody waits, and not as fast as it answers. */
+  ask(): void {
+    this.#asking = true;
+    this.#plan(performance.now());
+  }
+
   /** A position moved. */
   moved(): void {
     if (this.#stopped || this.#ports.positions.flush === this.#sentFlush)
@@ -88,7 +99,7 @@ export class Feedback {
   #plan(now: number): void {
     if (this.#stopped) return;
     const { positions } = this.#ports;
-    const status = this.#statusDueIn(now);
+    const status = this.#sendDueIn(now);
     const store =
       positions.storable === null ? Infinity : this.#storeDueIn(now);
     const life = this.#liveness(now);
@@ -125,7 +136,8 @@ export class Feedback {
     if (life.kind === 'drop') return this.#ports.dead();
     const probe = life.kind === 'probe';
     if (probe) this.#probedAt = now;
-    if (probe || this.#statusDueIn(now) <= 0) this.#send(now, probe);
+    if (probe || this.#sendDueIn(now) <= 0)
+      this.#send(now, probe || this.#asking);
     if (this.#ports.positions.storable !== null && this.#storeDueIn(now) <= 0) {
       this.#storedAt = now;
       this.#storeAsked = false;
@@ -150,6 +162,13 @@ export class Feedback {
     });
   }
 
+  #sendDueIn(now: number): number {
+    const status = this.#statusDueIn(now);
+    return this.#asking
+      ? Math.min(status, ASK_PAUSE_MS - (now - this.#sentAt))
+      : status;
+  }
+
   #statusDueIn(now: number): number {
     return statusDueIn({
       sinceLast: now - this.#sentAt,
@@ -172,6 +191,7 @@ export class Feedback {
     this.#sentAt = now;
     this.#sentFlush = status.flush;
     this.#replyAsked = false;
+    if (askReply) this.#asking = false;
     this.#ports.send(
       writeStatus(
         // A server that shuts down waits until the flushed position, or without one the written one, reaches its end.

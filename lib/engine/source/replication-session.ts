@@ -56,6 +56,15 @@ export class ReplicationSession {
     return new ReplicationSession(client, frames);
   }
 
+  /** Rejects when the connection is lost while no command runs. Never resolves. */
+  get lost(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.#client.once('end', () =>
+        reject(new ConnectionFault('the replication connection was lost')),
+      );
+    });
+  }
+
   get commands(): CommandSession {
     return commandSession(this.#client);
   }

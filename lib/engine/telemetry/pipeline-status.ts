@@ -1,7 +1,7 @@
 import type { Delivery } from '../model/delivery.js';
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
-import type { SnapshotStatus } from './snapshot-status.js';
+import type { NeverCopied, SnapshotStatus } from './snapshot-status.js';
 import type { SlotWait } from './slot-wait.js';
 import type { SlotStatus } from './slot-status.js';
 
@@ -39,7 +39,10 @@ export interface PipelineStatus {
     /** Milliseconds since the commit of the oldest transaction in the open batch, or that the sink works on or failed at; 0 without one. */
     readonly milliseconds: number;
   };
-  /** What runs of the sink, a handler or the storing of a position; `null` while nothing does. */
+  /**
+   * What runs of the sink, a handler or the storing of a position; `null` while nothing does. Of the calls of an initial snapshot, which run
+   * beside each other, the one that is idle for the longest time.
+   */
   readonly handler: {
     /** Milliseconds since it was called. */
     readonly runningMilliseconds: number;
@@ -67,6 +70,11 @@ export interface PipelineStatus {
   readonly lastProgressAt: string | null;
   /** How far a snapshot is, or was when it was done; `null` when this process has copied nothing. */
   readonly snapshot: SnapshotStatus | null;
+  /**
+   * What the publications carry and no snapshot has copied, see {@link Pipeline.snapshot}; `null` without the option `snapshot`, and while it
+   * is not known.
+   */
+  readonly neverCopied: NeverCopied | null;
   /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
   readonly waiting: SlotWait | null;
   readonly halt: {

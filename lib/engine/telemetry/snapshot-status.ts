@@ -5,17 +5,29 @@ export interface SnapshotStatus {
   readonly mode: SnapshotMode;
   /** `interrupted`: it goes on, or begins anew, with the next connection. */
   readonly state: 'copying' | 'interrupted' | 'complete';
+  /** Those too that an earlier process has copied. */
   readonly tablesDone: number;
   readonly tablesTotal: number;
   /** Names of the tables that are being copied, as changes have them. */
   readonly tables: readonly string[];
-  /** Rows that the sink has taken since this process began to copy. */
+  /** Rows that the sink has taken since this process began to copy; those of a table that is copied again count anew. */
   readonly rows: number;
-  /** All of them by the statistics of the source, corrected by what was copied; `null` while a table has none. */
+  /**
+   * How many these are in the end, by the statistics of the source and corrected by what was copied; `null` while a table has none. Tables
+   * that an earlier process has copied are not in it.
+   */
   readonly estimatedRows: number | null;
+  /** Over the last ten seconds; when it is complete, over all of it. */
   readonly rowsPerSecond: number;
   /** By that rate; `null` while it is not known. */
   readonly secondsRemaining: number | null;
-  /** ISO 8601. */
+  /** When this process began to copy, ISO 8601. */
   readonly startedAt: string;
+}
+
+/** Published tables whose rows were never copied, ready for JSON: the sink has of them what was written since the slot began, and no more. */
+export interface NeverCopied {
+  readonly count: number;
+  /** Their names as changes have them, in order, of the first fifty. */
+  readonly tables: readonly string[];
 }

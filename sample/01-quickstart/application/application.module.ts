@@ -5,25 +5,29 @@ import { ReplicantHealthIndicator } from 'nestjs-replicant/terminus';
 import { HealthController } from './health.controller.js';
 import { readSettings } from './settings.js';
 import { ShopCopy } from './shop-copy.sink.js';
+import { StatusController } from './status.controller.js';
 import { TargetModule } from './target.module.js';
 
 @Module({
   imports: [
     ReplicantModule.forRootAsync({
-      useFactory: () => ({
-        connection: readSettings(process.env).sourceUrl,
-        slotName: 'shop_copy',
-        publication: 'shop',
-        // The tables are empty at the first start, so there is nothing to copy first.
-        goForwardOnly: true,
-        types: 'text',
-      }),
+      useFactory: () => {
+        const { sourceUrl, slotName, snapshot } = readSettings(process.env);
+        return {
+          connection: sourceUrl,
+          slotName,
+          publication: 'shop',
+          // What is in the tables at the first start is copied first, or beside the stream.
+          snapshot: { mode: snapshot },
+          types: 'text',
+        };
+      },
     }),
     TargetModule,
     // A probe that fails is answered, and not logged each time.
     TerminusModule.forRoot({ logger: false }),
   ],
-  controllers: [HealthController],
+  controllers: [HealthController, StatusController],
   providers: [ShopCopy, ReplicantHealthIndicator],
 })
 export class ApplicationModule {}

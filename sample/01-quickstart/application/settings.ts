@@ -2,6 +2,9 @@
 export interface Settings {
   readonly sourceUrl: string;
   readonly targetUrl: string;
+  readonly slotName: string;
+  /** How the rows that exist already are copied. */
+  readonly snapshot: 'initial' | 'incremental';
   readonly port: number;
 }
 
@@ -9,6 +12,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   return {
     sourceUrl: required(env, 'SOURCE_URL'),
     targetUrl: required(env, 'TARGET_URL'),
+    slotName: required(env, 'SLOT_NAME'),
+    snapshot: env['SNAPSHOT'] === 'incremental' ? 'incremental' : 'initial',
     port: Number(required(env, 'PORT')),
   };
 }

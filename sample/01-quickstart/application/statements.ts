@@ -18,6 +18,22 @@ export function insertRow(relation: keyof Shop, record: Values): QueryConfig {
   };
 }
 
+/** Inserts whole rows, or overwrites those that have their keys. PostgreSQL reads each value as the type of its column. */
+export function insertRows(
+  relation: keyof Shop,
+  records: readonly Values[],
+): QueryConfig {
+  const { name, key, columns } = TABLES[relation];
+  const overwrite = columns.map((column) => `${column} = EXCLUDED.${column}`);
+  return {
+    name: `insert many ${name}`,
+    text: `INSERT INTO ${name} (${columns.join(', ')})
+      SELECT ${columns.join(', ')} FROM json_populate_recordset(NULL::${name}, $1)
+      ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${overwrite.join(', ')}`,
+    values: [JSON.stringify(records)],
+  };
+}
+
 /** Sets the columns that the record has, in the row with the given key. */
 export function updateRow(
   relation: keyof Shop,
@@ -52,6 +68,30 @@ export function deleteRow(relation: keyof Shop, oldKey: Values): QueryConfig {
 /** Empties a table. */
 export function truncateTable(relation: keyof Shop): QueryConfig {
   return { text: `TRUNCATE ${TABLES[relation].name}` };
+}
+
+/** Empties a table before a snapshot fills it. */
+export function emptyTable(relation: keyof Shop): QueryConfig {
+  return {
+    text: `WITH anew AS (DELETE FROM copied WHERE table_name = $1) DELETE FROM ${TABLES[relation].name}`,
+    values: [relation],
+  };
+}
+
+/** Writes down which rows a snapshot has brought, for the proof that none came twice. */
+export function noteCopied(
+  relation: keyof Shop,
+  records: readonly Values[],
+): QueryConfig {
+  const { key } = TABLES[relation];
+  const keys = records.map((record) =>
+    JSON.stringify(key.map((column) => record[column])),
+  );
+  return {
+    name: 'note copied',
+    text: 'INSERT INTO copied (table_name, keys) VALUES ($1, $2)',
+    values: [relation, keys],
+  };
 }
 
 function matching(key: readonly string[], offset: number): string {

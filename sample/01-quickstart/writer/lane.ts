@@ -1,4 +1,5 @@
 import { escapeLiteral } from 'pg';
+import type { ExistingRows } from './existing-rows.js';
 import { Random } from './random.js';
 
 /** One transaction to be sent to the source. */
@@ -36,9 +37,18 @@ export class Lane {
   readonly #lane: number;
   #state: State = { customers: [], orders: [], nextCustomer: 1, nextOrder: 1 };
 
-  constructor(seed: number, lane: number) {
+  /** @param existing - rows of before that belong to this lane; each order has one line */
+  constructor(seed: number, lane: number, existing: ExistingRows) {
     this.#random = new Random(seed * 1000 + lane);
     this.#lane = lane;
+    this.#state.customers.push(...existing.customers);
+    this.#state.orders.push(
+      ...existing.orders.map((order) => ({
+        ...order,
+        lines: [1],
+        nextLine: 2,
+      })),
+    );
   }
 
   /** The next transaction. Each that commits changes at least one row. */

@@ -1,15 +1,18 @@
 import { Client, type ClientConfig } from 'pg';
+import { existingRows } from './existing-rows.js';
 import { Lane } from './lane.js';
 
 export interface WriterOptions {
   readonly connection: ClientConfig;
   /** Decides what is written. */
   readonly seed: number;
+  /** Rows in the shop at the beginning, by `fillShop`. */
+  readonly existing: number;
   /** Awaited before each transaction. */
   readonly pace: () => Promise<void>;
 }
 
-/** A delivery entered by mistake, and taken back with the whole tables. */
+/** In an empty shop: a delivery entered by mistake, and taken back with the whole tables. */
 const FIRST_TRANSACTIONS = [
   `INSERT INTO customers SELECT n, 'mistake', repeat('x', 5000) FROM generate_series(1, 50) AS n`,
   'TRUNCATE customers, orders, order_lines',
@@ -38,17 +41,16 @@ export class Writer {
 
   /** Resolves when this many transactions have committed, or after {@link stop}. */
   async write(transactions: number): Promise<void> {
-    await this.#connected(async (client) => {
-      for (const sql of FIRST_TRANSACTIONS) {
-        await client.query(sql);
-        this.#committed += 1;
-      }
-    });
-    const rest = transactions - FIRST_TRANSACTIONS.length;
+    const { seed, existing } = this.#options;
+    if (existing === 0) await this.#mistake();
+    const rest = transactions - this.#committed;
     const quota = (lane: number) => Math.floor((rest + lane) / LANES);
     await Promise.all(
       Array.from({ length: LANES }, (_, lane) =>
-        this.#writeLane(new Lane(this.#options.seed, lane), quota(lane)),
+        this.#writeLane(
+          new Lane(seed, lane, existingRows(existing, lane, LANES)),
+          quota(lane),
+        ),
       ),
     );
   }
@@ -56,6 +58,15 @@ export class Writer {
   /** Lets the running transactions end. */
   stop(): void {
     this.#stopped = true;
+  }
+
+  async #mistake(): Promise<void> {
+    await this.#connected(async (client) => {
+      for (const sql of FIRST_TRANSACTIONS) {
+        await client.query(sql);
+        this.#committed += 1;
+      }
+    });
   }
 
   async #writeLane(lane: Lane, transactions: number): Promise<void> {

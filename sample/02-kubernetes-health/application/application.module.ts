@@ -15,7 +15,8 @@ import { TargetModule } from './target.module.js';
         connection: readSettings(process.env).sourceUrl,
         slotName: 'stock_copy',
         publication: 'stock_pub',
-        goForwardOnly: true,
+        // A table that takes long is copied with { mode: 'incremental' }, which goes on where it was after a kill.
+        snapshot: true,
         drainTimeout: DRAIN_TIMEOUT_MS,
         health: {
           // A worker that serves nobody may fail readiness; a process that serves requests too sets 'lenient'.

@@ -1,6 +1,7 @@
 import type { OldRow, Row } from '../../model/change.js';
 import type { ByteReader } from './byte-reader.js';
 import { errorClass } from '../../model/error-class.js';
+import { setColumn } from '../../model/set-column.js';
 import { MalformedMessage } from './malformed-message.js';
 import type { ColumnLayout, RowLayout } from './row-layout.js';
 
@@ -127,19 +128,5 @@ function skipValue(reader: ByteReader): void {
       return;
     default:
       throw new MalformedMessage('unknown kind of column value');
-  }
-}
-
-/** Any name is plain data; only `__proto__` would not be when assigned. */
-function setColumn(record: Row, name: string, value: unknown): void {
-  if (name === '__proto__') {
-    Object.defineProperty(record, name, {
-      value,
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    });
-  } else {
-    record[name] = value;
   }
 }

@@ -1,0 +1,91 @@
+import type { Sink } from '../deliver/sink.js';
+import type { ChunkWork } from '../deliver/work.js';
+import {
+  DEFAULT_CHUNKS,
+  type ResolvedSnapshotOptions,
+} from '../options/snapshot-options.js';
+import type { Lsn } from '../model/lsn.js';
+import {
+  completeProgress,
+  decodeProgress,
+  isPending,
+  pendingProgress,
+  type SnapshotProgress,
+} from '../model/snapshot-progress.js';
+import {
+  furthestOf,
+  watermarkOf,
+  type CheckpointPosition,
+} from '../server/checkpoint-reading.js';
+import type { StreamPlan } from '../server/connect-chain.js';
+import { readProgress } from '../server/progress-reading.js';
+import { Backfill } from '../snapshot/incremental/backfill.js';
+import type { ConnectionSubject } from './subject.js';
+
+/** What copying beside the stream asks of its connection. */
+export interface IncrementalPorts {
+  deliver(work: ChunkWork): void;
+  /** Asks the server where its stream is. */
+  askPosition(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * What copies rows beside the stream of one connection; `null` when nothing ever does.
+ *
+ * @throws {HaltError} when what is to be copied cannot be read, or what is stored is no progress
+ */
+export async function openBackfill(
+  subject: ConnectionSubject,
+  { context, confirmedFlush }: StreamPlan,
+  position: CheckpointPosition,
+  ports: IncrementalPorts,
+): Promise<Backfill | null> {
+  const { options, sink, pipeline, target, meter } = subject;
+  const { snapshot, publications, types } = options;
+  if (snapshot === null || !storesProgress(sink)) return null;
+  const stored = await readProgress(sink, context, position);
+  const progress = progressFrom(stored, snapshot, position, confirmedFlush);
+  // What somebody else has copied is not known.
+  const known = stored !== null || isPending(progress);
+  const { chunkRows, maxPendingChunks } =
+    snapshot.mode === 'incremental' ? snapshot : DEFAULT_CHUNKS;
+  return Backfill.prepare({
+    pipeline,
+    slotName: context.slotName,
+    target,
+    publications,
+    types,
+    chunkRows,
+    maxPendingChunks,
+    floor: progress.floor,
+    progress: isPending(progress) ? null : progress,
+    appliedThrough: watermarkOf(position),
+    fresh: position.commitLsn === null,
+    meter,
+    listed: (names) => subject.tables.copied(known ? names : null),
+    ...ports,
+  });
+}
+
+/** What is stored; where nothing is, that everything is to be copied, or that somebody else did so. */
+function progressFrom(
+  stored: string | null,
+  { mode }: ResolvedSnapshotOptions,
+  position: CheckpointPosition,
+  boundary: Lsn,
+): SnapshotProgress {
+  if (stored !== null) return decodeProgress(stored);
+  // A sink that stores progress by itself has stored none before its first call.
+  return mode === 'incremental' && furthestOf(position) === null
+    ? pendingProgress(boundary)
+    : completeProgress(boundary, []);
+}
+
+function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {
+  return (
+    snapshotProgress !== undefined ||
+    (checkpoint.kind !== 'reader' &&
+      checkpoint.keeper.storeProgress !== undefined)
+  );
+}

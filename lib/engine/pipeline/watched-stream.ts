@@ -1,0 +1,80 @@
+import type { Decoded, Decoder } from '../decode/decoder.js';
+import type { Lsn } from '../model/lsn.js';
+import type { ReplicationMessage } from '../model/replication-message.js';
+import type {
+  RowMessage,
+  StreamWatch,
+} from '../snapshot/incremental/stream-watch.js';
+
+/**
+ * Tells a watch what the stream brings, as the server's text: it compares that with rows that were read, and what the option `types` makes
+ * of values may not tell two of them apart. So messages are decoded a second time, as long as somebody watches.
+ */
+export class WatchedStream {
+  readonly #watch: StreamWatch;
+  readonly #decoder: Decoder;
+
+  /** @param decoder gives text, and knows nothing of the connection yet */
+  constructor(watch: StreamWatch, decoder: Decoder) {
+    this.#watch = watch;
+    this.#decoder = decoder;
+  }
+
+  /** A message, before its transaction is handed over. */
+  taken(
+    message: ReplicationMessage,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    switch (message.kind) {
+      case 'begin':
+        this.#watch.begin(message);
+        return;
+      // Announced once on a connection, and needed whenever watching begins.
+      case 'relation':
+      case 'type':
+        this.#decoder.decode(bytes, start, end);
+        return;
+      case 'insert':
+      case 'update':
+      case 'delete':
+      case 'truncate':
+        if (this.#watch.active)
+          this.#tell(this.#decoder.decode(bytes, start, end));
+        return;
+      case 'commit':
+        this.#watch.ended();
+        return;
+      default:
+    }
+  }
+
+  /** Its transaction is about to be handed over before its end is here. */
+  arriving(): void {
+    this.#watch.arriving();
+  }
+
+  /** A message, after its transaction was handed over. */
+  passed(message: ReplicationMessage): void {
+    if (message.kind === 'commit') this.#watch.commit(message);
+  }
+
+  #tell(decoded: Decoded): void {
+    if (isOfRows(decoded)) this.#watch.change(decoded);
+  }
+
+  /** The server told its position. */
+  keepalive(position: Lsn): void {
+    this.#watch.keepalive(position);
+  }
+}
+
+function isOfRows(decoded: Decoded): decoded is RowMessage {
+  return (
+    decoded.kind === 'insert' ||
+    decoded.kind === 'update' ||
+    decoded.kind === 'delete' ||
+    decoded.kind === 'truncate'
+  );
+}

@@ -1,0 +1,208 @@
+import type { Lsn } from '../../model/lsn.js';
+import type { PublishedTable } from '../../server/published-table.js';
+import { orderOf, PlannedTable } from './planned-table.js';
+import {
+  encodeProgress,
+  type SnapshotProgress,
+  tableKey,
+  type TableProgress,
+  type TableState,
+} from '../../model/snapshot-progress.js';
+
+/** What a backfill does next. */
+export type Step =
+  /** Read rows behind {@link PlannedTable.readBehind}. */
+  | { readonly kind: 'rows'; readonly table: PlannedTable }
+  /** Read rows that lack columns. */
+  | { readonly kind: 'keys'; readonly table: PlannedTable }
+  /** Read all of a table without an order key. */
+  | { readonly kind: 'whole'; readonly table: PlannedTable }
+  /** Too many rows lack columns: read the table from its beginning. */
+  | { readonly kind: 'begin-again'; readonly table: PlannedTable }
+  /** Tell the sink that everything is copied. */
+  | { readonly kind: 'complete' }
+  /** What was read has to be handed over first, or there is nothing to do. */
+  | { readonly kind: 'wait' };
+
+/** Rows of a table that lack columns, as they are known now. */
+export type Lacking = (table: PublishedTable) => number | 'read-again';
+
+/** So many rows that lack columns are read at once, before the end of their table. */
+const MANY_LACKING = 1_000;
+
+/** Where a backfill begins. */
+export interface BackfillStart {
+  /** Tables that are published now. */
+  readonly tables: readonly PublishedTable[];
+  readonly floor: Lsn;
+  /** `null` when nothing is stored. */
+  readonly progress: SnapshotProgress | null;
+  /** The last commit that the sink has applied; `null` for none. */
+  readonly appliedThrough: Lsn | null;
+  /** The stream has brought nothing yet. */
+  readonly fresh: boolean;
+}
+
+/** Decides what is read next, and keeps what the sink has to store. */
+export class BackfillPlan {
+  readonly floor: Lsn;
+  /** In the order in which they were asked for. */
+  readonly tables: PlannedTable[];
+  #complete: boolean;
+  #uncertain: Lsn | null = null;
+
+  constructor(start: BackfillStart) {
+    const { progress, tables, fresh } = start;
+    this.floor = progress?.floor ?? start.floor;
+    this.#complete = progress?.complete ?? false;
+    this.tables =
+      progress === null
+        ? tables.map(
+            (table) => new PlannedTable(table, { state: 'uncleared' }, !fresh),
+          )
+        : goOn(start, progress);
+  }
+
+  /** What the sink stores when it has taken everything that was handed over. */
+  get token(): string {
+    return encodeProgress({
+      floor: this.floor,
+      complete: this.#complete,
+      uncertain: this.#uncertain,
+      tables: this.tables.map(({ progress }) => progress),
+    });
+  }
+
+  /** The sink was told that everything is copied. */
+  get isComplete(): boolean {
+    return this.#complete;
+  }
+
+  get uncleared(): readonly PlannedTable[] {
+    return this.tables.filter(({ state }) => state.state === 'uncleared');
+  }
+
+  find(oid: number): PlannedTable | null {
+    return this.tables.find(({ table }) => table.oid === oid) ?? null;
+  }
+
+  /** Copies a table that is not in the list, or is copied already, once more; one that is being copied stays as it is. */
+  add(table: PublishedTable): { table: PlannedTable; added: boolean } {
+    const place = this.tables.findIndex(
+      (other) => tableKey(other.table) === tableKey(table),
+    );
+    const known = this.tables[place];
+    if (known !== undefined && !known.isDone)
+      return { table: known, added: false };
+    const planned = new PlannedTable(table, { state: 'waiting' }, false);
+    planned.notBefore = 'unknown';
+    if (known !== undefined) this.tables.splice(place, 1);
+    this.tables.push(planned);
+    this.#complete = false;
+    return { table: planned, added: true };
+  }
+
+  /** Decides what is done next. Tables without an order key come last: the fewer keys are recorded beside them the better. */
+  next(lacking: Lacking): Step {
+    let waits = false;
+    const open = this.tables.filter(({ isDone }) => !isDone);
+    const keyed = open.filter(({ table }) => table.orderKey !== null);
+    for (const table of keyed) {
+      const step =
+        table.notBefore === 'unknown'
+          ? null
+          : nextOfKeyed(table, lacking(table.table));
+      if (step !== null) return step;
+      waits = true;
+    }
+    for (const table of open) {
+      if (table.table.orderKey !== null) continue;
+      if (table.notBefore !== 'unknown' && !table.readToEnd)
+        return { kind: 'whole', table };
+      waits = true;
+    }
+    return { kind: waits || this.#complete ? 'wait' : 'complete' };
+  }
+
+  complete(): void {
+    this.#complete = true;
+  }
+
+  /** A transaction is handed over of which it is not known which rows it leaves without columns; `null`: now it is. */
+  uncertainSince(commitLsn: Lsn | null): void {
+    this.#uncertain = commitLsn;
+  }
+}
+
+function nextOfKeyed(
+  table: PlannedTable,
+  lacking: number | 'read-again',
+): Step | null {
+  if (lacking === 'read-again') return { kind: 'begin-again', table };
+  const due = table.onlyLacks || (table.isReading && lacking >= MANY_LACKING);
+  if (due && !table.readsKeys) return { kind: 'keys', table };
+  return table.readToEnd ? null : { kind: 'rows', table };
+}
+
+/** Tables of a progress that are still published, each where it was. Those that were published since are left alone. */
+function goOn(
+  start: BackfillStart,
+  progress: SnapshotProgress,
+): PlannedTable[] {
+  const published = new Map(
+    start.tables.map((table) => [tableKey(table), table]),
+  );
+  return progress.tables.flatMap((entry) => {
+    const table = published.get(tableKey(entry));
+    if (table === undefined) return [];
+    const state = progress.complete
+      ? ({ state: 'done' } as const)
+      : stateNow(entry, table, isUncertain(start, progress));
+    return [new PlannedTable(table, state, !start.fresh)];
+  });
+}
+
+/** A transaction was applied since of which it is not known which rows it left without columns. */
+function isUncertain(
+  { appliedThrough }: BackfillStart,
+  { uncertain }: SnapshotProgress,
+): boolean {
+  return (
+    uncertain !== null && appliedThrough !== null && appliedThrough >= uncertain
+  );
+}
+
+/** Where the copy of a table goes on: the progress says how far it was, the catalog what the table is now. */
+function stateNow(
+  entry: TableProgress,
+  table: PublishedTable,
+  uncertain: boolean,
+): TableState {
+  if (entry.state === 'copying') return { state: 'uncleared' };
+  if (entry.state !== 'reading') return { state: entry.state };
+  if (table.orderKey === null) return { state: 'uncleared' };
+  return uncertain || !fits(entry, table)
+    ? { state: 'waiting' }
+    : { state: 'reading', bound: entry.bound, lacking: entry.lacking };
+}
+
+function fits(
+  { bound, lacking }: Extract<TableState, { state: 'reading' }>,
+  table: PublishedTable,
+): boolean {
+  return (
+    (bound === null || same(bound.order.flat(), orderOf(table).flat())) &&
+    (lacking === null || same(lacking.columns, identityOf(table)))
+  );
+}
+
+function identityOf({ columns }: PublishedTable): readonly string[] {
+  return columns.filter(({ key }) => key).map(({ name }) => name);
+}
+
+function same(some: readonly string[], others: readonly string[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every((text, place) => text === others[place])
+  );
+}

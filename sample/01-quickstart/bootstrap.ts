@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { currentLsn, readSlot } from '../../test/support/logical-slot.js';
+import { ApplicationProcess, type Mode } from './application-process.js';
+import { compare, countCopied } from './comparison.js';
+import type { Environment, Pair } from './environment.js';
+import { describeSnapshot } from './snapshot-bar.js';
+import { Writer } from './writer/writer.js';
+
+const ROWS = 200_000;
+const SEED = 20_260_102;
+/** Each of the writer's connections waits this long before a transaction. */
+const PAUSE_MS = 5;
+const POLL_MS = 25;
+const TIMEOUT_MS = 120_000;
+
+/** How a bootstrap of a populated shop went, as it is printed. */
+export interface BootstrapVerdict {
+  /** In the shop before. */
+  readonly rows: number;
+  /** From the start of the application until all was copied, kills included. */
+  readonly seconds: number;
+  readonly kills: number;
+  /** Rows that are missing, extra or different in the end. */
+  readonly differences: number;
+  /** Rows of the snapshot that were applied more than once. */
+  readonly repeated: number;
+}
+
+/** Copies a shop of 200,000 rows while it is written to, and looks whether the copy is exact. */
+export class Bootstrap {
+  readonly #application: ApplicationProcess;
+  readonly #writer: Writer;
+  #kills = 0;
+
+  private constructor(
+    private readonly pair: Pair,
+    private readonly mode: Mode,
+    /** So often it is killed on the way. */
+    private readonly killsDue: number,
+    application: ApplicationProcess,
+  ) {
+    this.#application = application;
+    this.#writer = new Writer({
+      connection: pair.source.connection,
+      seed: SEED,
+      existing: ROWS,
+      pace: () => sleep(PAUSE_MS),
+    });
+  }
+
+  static async create(
+    environment: Environment,
+    mode: Mode,
+    kills: number,
+  ): Promise<Bootstrap> {
+    const pair = await environment.createPair(ROWS);
+    const application = await ApplicationProcess.create(pair, mode);
+    return new Bootstrap(pair, mode, kills, application);
+  }
+
+  /** @returns the verdict, and whether all is as it must be */
+  async run(
+    stop: AbortSignal,
+  ): Promise<{ verdict: BootstrapVerdict; passed: boolean }> {
+    console.log(`Copying ${ROWS} rows that exist already, mode ${this.mode}`);
+    const began = performance.now();
+    const deadline = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
+    const writing = this.#writer.write(Number.MAX_SAFE_INTEGER);
+    this.#application.start();
+    let seconds: number;
+    try {
+      await Promise.race([writing, this.#copyThroughKills(deadline)]);
+      seconds = (performance.now() - began) / 1_000;
+      this.#writer.stop();
+      await writing;
+      await this.#caughtUp(deadline);
+    } finally {
+      this.#writer.stop();
+      await Promise.allSettled([writing]);
+      await this.#application.stop();
+    }
+    return this.#judge(seconds);
+  }
+
+  async #copyThroughKills(stop: AbortSignal): Promise<void> {
+    while (this.#kills < this.killsDue) {
+      const due = ((this.#kills + 1) * ROWS) / (this.killsDue + 1);
+      await until(async () => (await this.#copied()) >= due, stop);
+      await this.#application.kill();
+      this.#kills += 1;
+      const copied = await this.#copied();
+      console.log(
+        `SIGKILL ${this.#kills} of ${this.killsDue}: ${copied} rows copied`,
+      );
+      this.#application.start();
+    }
+    await until(async () => {
+      const snapshot = (await this.#application.status())?.snapshot;
+      if (snapshot?.state !== 'complete') return false;
+      console.log(describeSnapshot(snapshot));
+      return true;
+    }, stop);
+  }
+
+  /** Rows that a snapshot has brought so far. */
+  async #copied(): Promise<number> {
+    const [row] = await this.pair.target.query<{ rows: number }>(
+      'SELECT coalesce(sum(cardinality(keys)), 0)::int AS rows FROM copied',
+    );
+    return row?.rows ?? 0;
+  }
+
+  async #caughtUp(stop: AbortSignal): Promise<void> {
+    const { source, slotName } = this.pair;
+    const end = await currentLsn(source);
+    await until(async () => {
+      const slot = await readSlot(source, slotName);
+      return (slot?.confirmedFlushLsn ?? 0n) >= end;
+    }, stop);
+  }
+
+  async #judge(
+    seconds: number,
+  ): Promise<{ verdict: BootstrapVerdict; passed: boolean }> {
+    const { source, target } = this.pair;
+    const { compared, missing, extra, different } = await compare(
+      source,
+      target,
+    );
+    const { copied, repeated } = await countCopied(target);
+    console.log(
+      `${compared} rows compared; ${copied} copied, beside ${this.#writer.committed} transactions`,
+    );
+    const differences = missing + extra + different;
+    return {
+      verdict: {
+        rows: ROWS,
+        seconds: Math.round(seconds * 10) / 10,
+        kills: this.#kills,
+        differences,
+        repeated,
+      },
+      passed:
+        differences === 0 &&
+        repeated === 0 &&
+        this.#kills === this.killsDue &&
+        copied > ROWS * 0.9 &&
+        this.#writer.committed > 0,
+    };
+  }
+}
+
+async function until(
+  condition: () => Promise<boolean>,
+  stop: AbortSignal,
+): Promise<void> {
+  while (!(await condition())) {
+    stop.throwIfAborted();
+    await sleep(POLL_MS);
+  }
+}
