@@ -9,7 +9,7 @@ import { Backfill } from '../../lib/engine/snapshot/incremental/backfill.js';
 import {
   decodeProgress,
   encodeProgress,
-} from '../../lib/engine/snapshot/incremental/progress.js';
+} from '../../lib/engine/model/snapshot-progress.js';
 import type { RowMessage } from '../../lib/engine/snapshot/incremental/stream-watch.js';
 import { ReplicationSession } from '../../lib/engine/source/replication-session.js';
 import {
@@ -102,6 +102,8 @@ export class Backfilling {
   /** Why it ended by itself. */
   failure: unknown = null;
   readonly meter: string[] = [];
+  /** Tables that are copied or are going to be. */
+  listed: readonly string[] = [];
   #session: ReplicationSession | null = null;
   #backfill: Backfill | null = null;
   readonly #queue: Queued[] = [];
@@ -195,6 +197,9 @@ export class Backfilling {
       meter: this.#meter(),
       deliver: (work) => this.#push({ kind: 'chunk', work }),
       askPosition: () => this.#status(true),
+      listed: (names) => {
+        this.listed = names;
+      },
       failed: (error) => {
         this.failure = error;
       },
