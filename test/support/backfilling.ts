@@ -138,7 +138,7 @@ export class Backfilling {
   async complete(timeout = 25_000): Promise<void> {
     await waitFor(
       () => {
-        if (this.failure !== null) throw this.failure;
+        this.#requireWhole();
         return this.sink.isComplete;
       },
       { timeout, message: 'the copy to be complete' },
@@ -154,7 +154,7 @@ export class Backfilling {
     const lsn = present(parseLsn(present(row).lsn));
     await waitFor(
       () => {
-        if (this.failure !== null) throw this.failure;
+        this.#requireWhole();
         return this.#received > lsn && this.#queue.length === 0;
       },
       { message: 'the sink to catch up' },
@@ -303,8 +303,15 @@ export class Backfilling {
     this.#status(false);
   }
 
-  #applyChunk({ rows, context, taken }: ChunkWork): void {
+  #requireWhole(): void {
+    if (this.failure === null) return;
+    if (this.failure instanceof Error) throw this.failure;
+    throw new Error('The backfill has failed.');
+  }
+
+  #applyChunk(work: ChunkWork): void {
     const { sink } = this;
+    const { rows, context } = work;
     if (context.firstForTable) sink.mirror.clear(context.relation);
     for (const row of rows) sink.mirror.fill(row);
     const progress = present(context.progress);
@@ -313,7 +320,7 @@ export class Backfilling {
       throw new Error('The progress cannot be read.');
     sink.progress = progress;
     sink.calls.push({ rows, context });
-    taken();
+    work.taken();
   }
 
   #status(replyAsked: boolean): void {
