@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { readPublishedTables } from '../lib/engine/server/published-tables.js';
 import type { PublishedTable } from '../lib/engine/server/published-table.js';
 import { requireReadable } from '../lib/engine/server/readable-tables.js';
+import { withSqlSession } from '../lib/engine/server/session.js';
 import { readRowMakers } from '../lib/engine/snapshot/row-makers.js';
 import { present } from './support/present.js';
 import { publishedTables, reading } from './support/snapshot-rows.js';
@@ -182,6 +183,24 @@ it('tables that somebody holds are waited for', async () => {
   });
   await holder.query('commit');
   expect(await read).toMatchObject([{ name: 'public.t' }]);
+});
+
+it('row filters are written by an empty search_path, whatever that of the session is', async () => {
+  const source = await suite.database();
+  await source.query(
+    `create schema shadow; create function shadow.never(int, int) returns boolean immutable language sql as 'select false';
+     create operator shadow.< (leftarg = int, rightarg = int, function = shadow.never);
+     create table t(id int primary key); create publication p for table t where (id < 3)`,
+  );
+  const target = {
+    connection: `${source.url}?options=-c%20search_path%3Dshadow,pg_catalog`,
+    applicationName: 'reader',
+    signal: new AbortController().signal,
+  };
+  const tables = await withSqlSession(target, (session) =>
+    readPublishedTables(session, ['p']),
+  );
+  expect(tables).toMatchObject([{ rowFilter: '((id < 3))' }]);
 });
 
 describe('publications of a partition', () => {

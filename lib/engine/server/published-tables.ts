@@ -21,9 +21,9 @@ interface TableBuild {
 }
 
 /**
- * Reads what a stream of these publications carries: which tables, under which names, with which rows and columns. It
- * waits for whoever holds one of the tables exclusively, as reading the table would. Afterwards the session has an empty
- * search_path, by which row filters are written.
+ * Reads what a stream of these publications carries: which tables, under which names, with which rows and columns. Reads
+ * catalogs alone, and asks for the size of tables on which nobody holds or awaits an exclusive lock. Afterwards the
+ * session has an empty search_path, by which row filters are written.
  *
  * A filter of any publication counts for whatever it publishes, as it does when PostgreSQL itself copies tables.
  *

@@ -37,7 +37,7 @@ export interface BackfillPorts {
   readonly floor: Lsn;
   /** What is stored; `null` when nothing is. */
   readonly progress: SnapshotProgress | null;
-  /** The last commit that the sink has applied; `null` for none. */
+  /** What commits up to here was applied, and is not handed over again; `null` for nothing. */
   readonly appliedThrough: Lsn | null;
   /** Nothing was ever delivered through this slot. */
   readonly fresh: boolean;
@@ -104,6 +104,7 @@ export class Backfill {
         lackingChanged: (table) => this.#lackingChanged(table),
         lackingUncertain: (commitLsn) => this.#lackingUncertain(commitLsn),
       },
+      ports.appliedThrough ?? 0n,
     );
     this.#handOver = new HandOver(plan, ports);
     this.#reader = new ChunkReader(this.#target);

@@ -81,7 +81,7 @@ class Stage {
   readonly window: ChunkWindow;
   #lsn = 100n;
 
-  constructor(limits: Partial<WindowLimits> = {}) {
+  constructor(limits: Partial<WindowLimits> = {}, appliedThrough = 0n) {
     this.window = new ChunkWindow(
       { ...WINDOW_BYTES, pendingChunks: 4, ...limits },
       {
@@ -97,6 +97,7 @@ class Stage {
         lackingChanged: ({ name }) => this.said.push(`${name} lacks`),
         lackingUncertain: (commitLsn) => this.said.push(commitLsn),
       },
+      appliedThrough,
     );
   }
 
@@ -687,6 +688,21 @@ it('A chunk is not used that may not see what came before its table was tracked'
   expect(stage.read('15:20:15', ['1'])).toBe('pending');
   stage.window.usableFrom(1, 18n);
   expect(stage.read('15:20:15', ['1'])).toBe('stale');
+});
+
+it('What was applied before and comes again is not looked at: the progress that is stored is younger', () => {
+  const stage = new Stage({}, 110n);
+  stage.window.track(table(), 20n, [['2']]);
+  stage.begin(11, 110n);
+  remove({ id: '2' })(stage.window);
+  update({ id: '4' }, ['large'], { id: '3' })(stage.window);
+  stage.end(120n);
+  expect(stage.heard).toEqual([]);
+  expect(stage.window.changedBytes).toBe(0);
+  expect(stage.window.lacking(1)).toEqual([{ identity: ['2'], columns: null }]);
+  stage.begin(12, 120n);
+  remove({ id: '2' })(stage.window);
+  expect(stage.window.lacking(1)).toEqual([]);
 });
 
 it('Nothing is kept of tables that are not tracked', () => {

@@ -37,6 +37,7 @@ interface OpenTransaction {
 export class ChunkWindow implements StreamWatch {
   readonly #limits: WindowLimits;
   readonly #ports: WindowPorts;
+  readonly #appliedThrough: Lsn;
   readonly #tables = new Map<number, TrackedTable>();
   readonly #required = new RequiredTransactions();
   readonly #pending: PendingChunks;
@@ -53,9 +54,14 @@ export class ChunkWindow implements StreamWatch {
   /** What was already forgotten. */
   #forgotten: VisibleTransactions | null = null;
 
-  constructor(limits: WindowLimits, ports: WindowPorts) {
+  /**
+   * @param appliedThrough - what commits up to here was applied before, and comes again without being handed over: tables are tracked from
+   * behind it
+   */
+  constructor(limits: WindowLimits, ports: WindowPorts, appliedThrough: Lsn) {
     this.#limits = limits;
     this.#ports = ports;
+    this.#appliedThrough = appliedThrough;
     this.#pending = new PendingChunks(() => ports.askPosition());
   }
 
@@ -180,7 +186,7 @@ export class ChunkWindow implements StreamWatch {
 
   change(message: RowMessage): void {
     const open = this.#open;
-    if (open === null) return;
+    if (open === null || open.finalLsn <= this.#appliedThrough) return;
     if (message.kind === 'truncate') {
       for (const { oid } of message.relations)
         this.#tables.get(oid)?.truncate(open.xid, this.#keeps(open));
