@@ -218,7 +218,7 @@ describe('a backfill', () => {
     ).toBe(1);
   });
 
-  it('leaves out tables that were dropped meanwhile, and those that came later, and names these (75)', async () => {
+  it('leaves out tables that were dropped meanwhile, and those that came later (75)', async () => {
     const source = await sourceOf(
       'create table a(id int primary key); insert into a select generate_series(1, 100); create table b(id int primary key); insert into b values (1)',
     );

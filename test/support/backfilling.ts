@@ -104,6 +104,8 @@ export class Backfilling {
   listed: readonly string[] = [];
   failure: unknown = null;
   readonly meter: string[] = [];
+  /** Tables that are copied or are going to be. */
+  listed: readonly string[] = [];
   #session: ReplicationSession | null = null;
   #backfill: Backfill | null = null;
   readonly #queue: Queued[] = [];
@@ -138,7 +140,7 @@ export class Backfilling {
   async complete(timeout = 25_000): Promise<void> {
     await waitFor(
       () => {
-        if (this.failure !== null) throw this.failure;
+        this.#requireWhole();
         return this.sink.isComplete;
       },
       { timeout, message: 'the copy to be complete' },
@@ -154,7 +156,7 @@ export class Backfilling {
     const lsn = present(parseLsn(present(row).lsn));
     await waitFor(
       () => {
-        if (this.failure !== null) throw this.failure;
+        this.#requireWhole();
         return this.#received > lsn && this.#queue.length === 0;
       },
       { message: 'the sink to catch up' },
@@ -200,6 +202,9 @@ export class Backfilling {
       },
       deliver: (work) => this.#push({ kind: 'chunk', work }),
       askPosition: () => this.#status(true),
+      listed: (names) => {
+        this.listed = names;
+      },
       failed: (error) => {
         this.failure = error;
       },
@@ -303,8 +308,15 @@ export class Backfilling {
     this.#status(false);
   }
 
-  #applyChunk({ rows, context, taken }: ChunkWork): void {
+  #requireWhole(): void {
+    if (this.failure === null) return;
+    if (this.failure instanceof Error) throw this.failure;
+    throw new Error('The backfill has failed.');
+  }
+
+  #applyChunk(work: ChunkWork): void {
     const { sink } = this;
+    const { rows, context } = work;
     if (context.firstForTable) sink.mirror.clear(context.relation);
     for (const row of rows) sink.mirror.fill(row);
     const progress = present(context.progress);
@@ -313,7 +325,7 @@ export class Backfilling {
       throw new Error('The progress cannot be read.');
     sink.progress = progress;
     sink.calls.push({ rows, context });
-    taken();
+    work.taken();
   }
 
   #status(replyAsked: boolean): void {
