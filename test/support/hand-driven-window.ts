@@ -209,6 +209,7 @@ function tableWith(oid: number): PublishedTable {
         quotedName: 'id',
         quotedType: 'integer',
         operatorSchema: 'pg_catalog',
+        quotedCollation: null,
       },
     ],
     rowFilter: null,
