@@ -212,6 +212,7 @@ function tableWith(oid: number): PublishedTable {
         quotedCollation: null,
       },
     ],
+    identityKey: null,
     rowFilter: null,
     estimatedRows: null,
     estimatedRowBytes: null,
