@@ -35,6 +35,13 @@ const GOOD: ModeReport = {
   ),
   failed: 0,
   orphans: 0,
+  killsInCopies: 40,
+  copies: 2,
+  chunks: 500,
+  copiedTwice: 0,
+  chunksAgain: 40,
+  maxChunksPerCrash: 0,
+  begunAgain: 0,
   seconds: 60,
 };
 
@@ -126,7 +133,10 @@ describe('the examination', () => {
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER};
       insert into journal select g, g = 2, g in (3, 4) from generate_series(1, 5) g;
       ${ledger}`);
-    const { transactions, ...found } = await examine(source, target, messages);
+    const { transactions, ...found } = await examine(source, target, {
+      messages,
+      snapshot: null,
+    });
     expect(transactions).toBe(5);
     return { ...found, repeatedIn3: await repeatedIn(target, 3) };
   }

@@ -3,6 +3,7 @@ import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
 import { PausableLoop } from '../support/pausable-loop.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
+import { FILL_STOCK, STOCK_TABLES, stockStatements } from './stock.js';
 
 /**
  * Tables that {@link Load} writes to, each with a key. Every transaction puts its number into `journal`, with what
@@ -13,11 +14,23 @@ export const LOAD_TABLES = {
   target: tables(''),
 };
 
+/** Their names, as changes have them. */
+export const LOADED_TABLES: readonly string[] = [
+  'public.account',
+  'public.entry',
+  'public.event',
+  'public.bulk',
+  'public.stock',
+  'public.shelf',
+  'public.journal',
+];
+
 function tables(eventId: string): string {
   return `${MIXED_TABLES};
     alter table event replica identity default;
     alter table event add id bigint ${eventId} primary key;
     create table bulk(id int primary key, pad text);
+    ${STOCK_TABLES};
     create table journal(id bigint primary key, tells boolean not null, calls boolean not null)`;
 }
 
@@ -41,12 +54,17 @@ function messagesOf(n: number): {
   };
 }
 
-function statements(n: number, large: boolean): readonly string[] {
+function statements(
+  n: number,
+  large: boolean,
+  stocked: boolean,
+): readonly string[] {
   const { tells, calls } = messagesOf(n);
   return [
     ...(calls ? [message(n, false)] : []),
     `insert into journal values (${n}, ${tells}, ${calls})`,
     ...(tells ? [message(n, true)] : []),
+    ...(stocked ? stockStatements(n) : []),
     ...(large ? largeStatements(n) : mixedStatements(n)),
   ];
 }
@@ -69,10 +87,17 @@ export class Load {
   #written = 0;
   #largeWanted = false;
 
-  private constructor(private readonly client: Client) {}
+  private constructor(
+    private readonly client: Client,
+    private readonly stocked: boolean,
+  ) {}
 
-  static async create(source: TestDatabase): Promise<Load> {
-    return new Load(await source.connect());
+  /**
+   * @param stocked - whether there are rows before it begins, among which it writes too
+   */
+  static async create(source: TestDatabase, stocked: boolean): Promise<Load> {
+    if (stocked) await source.query(FILL_STOCK);
+    return new Load(await source.connect(), stocked);
   }
 
   resume(): void {
@@ -113,7 +138,7 @@ export class Load {
     this.#largeWanted = false;
     try {
       await this.client.query(
-        `begin; ${statements(n, large).join('; ')}; commit`,
+        `begin; ${statements(n, large, this.stocked).join('; ')}; commit`,
       );
       this.#written += 1;
     } catch {

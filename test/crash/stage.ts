@@ -16,7 +16,7 @@ const REACH_MS = 30_000;
 
 /** What a mode is played on: a source under load, a target, and the application in between. */
 export class Stage {
-  readonly #slot: string;
+  readonly slot: string;
   readonly #applications: ApplicationProcess[] = [];
 
   private constructor(
@@ -26,7 +26,7 @@ export class Stage {
     readonly mode: ModeName,
     private readonly plant: Plant | null,
   ) {
-    this.#slot = `slot_${source.name}`;
+    this.slot = `slot_${source.name}`;
   }
 
   static async create(
@@ -40,7 +40,8 @@ export class Stage {
       `${LOAD_TABLES.source}; create publication p for all tables`,
     );
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}`);
-    return new Stage(source, target, await Load.create(source), mode, plant);
+    const load = await Load.create(source, MODES[mode].snapshot !== null);
+    return new Stage(source, target, load, mode, plant);
   }
 
   get promise(): Mode {
@@ -70,7 +71,7 @@ export class Stage {
         MODE: this.mode,
         SOURCE_URL: this.source.url,
         TARGET_URL: this.target.url,
-        SLOT: this.#slot,
+        SLOT: this.slot,
         RUN: String(this.run + 1),
         PLANT: this.plant ?? '',
       }),
@@ -107,7 +108,13 @@ export class Stage {
   async kill(): Promise<void> {
     await this.application.kill();
     await waitFor(
-      async () => (await readSlot(this.source, this.#slot))?.active === false,
+      async () => {
+        const slot = await readSlot(this.source, this.slot);
+        // Before an initial copy there may be none.
+        return slot === null
+          ? this.promise.snapshot === 'initial'
+          : !slot.active;
+      },
       { message: 'the slot to be free' },
     );
   }
@@ -131,7 +138,7 @@ export class Stage {
     await waitFor(
       async () => {
         this.application.refuseEnd();
-        const slot = await readSlot(this.source, this.#slot);
+        const slot = await readSlot(this.source, this.slot);
         return slot?.active === true && (slot.confirmedFlushLsn ?? 0n) >= end;
       },
       { timeout: CATCH_UP_MS, message: 'the mirror to catch up' },
