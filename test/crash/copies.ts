@@ -11,7 +11,7 @@ import { type Examination, examine } from './examine.js';
 import type { Place } from './plan.js';
 import type { Stage } from './stage.js';
 
-const COPY_MS = 60_000;
+const COPY_MS = 120_000;
 const REACH_MS = 30_000;
 
 /** Those of an initial copy: what follows them has to be told that the copy is incomplete. */

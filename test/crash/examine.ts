@@ -69,6 +69,15 @@ export async function examine(
   };
 }
 
+/** The number of the last transaction that was applied; 0 before the first. */
+export async function lastApplied(target: Queryable): Promise<number> {
+  const { last } = await only<{ last: number }>(
+    target,
+    `select coalesce(max(id), 0)::int as last from ledger where outcome = 'applied'`,
+  );
+  return last;
+}
+
 /** Deliveries of transactions that were made again in the run with this number. */
 export async function repeatedIn(
   target: Queryable,

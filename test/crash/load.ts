@@ -39,6 +39,8 @@ const PREFIX = 'crash';
 
 /** Between two transactions: a reader that is killed again and again has to keep up. */
 const PAUSE_MS = 10;
+/** So many transactions at most that the mirror does not have, where that is asked: a copy beside the stream waits for it. */
+const MOST_AHEAD = 12;
 /** 6 MB: three times as much as is kept of a transaction before the sink reads it while it arrives. */
 const LARGE_ROWS = 600;
 const MESSAGE_EVERY = 4;
@@ -83,21 +85,29 @@ function largeStatements(n: number): readonly string[] {
 
 /** Writes transactions of every kind to the source, with messages, until it is paused. */
 export class Load {
-  readonly #loop = new PausableLoop((n) => this.#write(n), PAUSE_MS);
+  readonly #loop = new PausableLoop((n) => this.#step(n), PAUSE_MS);
   #written = 0;
   #largeWanted = false;
+  /** Numbers of transactions that the mirror may not have. */
+  #ahead: readonly number[] = [];
 
   private constructor(
     private readonly client: Client,
     private readonly stocked: boolean,
+    private readonly applied: (() => Promise<number>) | null,
   ) {}
 
   /**
    * @param stocked - whether there are rows before it begins, among which it writes too
+   * @param applied - gives the number of the last transaction that the mirror has; `null` to write whatever it has
    */
-  static async create(source: TestDatabase, stocked: boolean): Promise<Load> {
+  static async create(
+    source: TestDatabase,
+    stocked = false,
+    applied: (() => Promise<number>) | null = null,
+  ): Promise<Load> {
     if (stocked) await source.query(FILL_STOCK);
-    return new Load(await source.connect(), stocked);
+    return new Load(await source.connect(), stocked, applied);
   }
 
   resume(): void {
@@ -131,6 +141,16 @@ export class Load {
       message: 'the load to move',
       timeout: 30_000,
     });
+  }
+
+  async #step(n: number): Promise<void> {
+    if (this.applied !== null) {
+      const applied = await this.applied();
+      this.#ahead = this.#ahead.filter((one) => one > applied);
+      if (this.#ahead.length >= MOST_AHEAD) return;
+      this.#ahead = [...this.#ahead, n];
+    }
+    await this.#write(n);
   }
 
   async #write(n: number): Promise<void> {

@@ -82,6 +82,7 @@ async function end(stage: Stage, copies: Copies): Promise<number> {
   await stage.close();
   stage.start();
   await stage.load.moves(MOVES);
+  await stage.load.pause();
   await copies.end();
   await stage.idle();
   await stage.close();

@@ -4,7 +4,7 @@ import { currentLsn, readSlot } from '../support/logical-slot.js';
 import type { PostgresServer } from '../support/postgres-server.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
-import { CREATE_LEDGER } from './examine.js';
+import { CREATE_LEDGER, lastApplied } from './examine.js';
 import { Load, LOAD_TABLES } from './load.js';
 import { type Mode, type ModeName, MODES, type Plant } from './modes.js';
 
@@ -40,7 +40,12 @@ export class Stage {
       `${LOAD_TABLES.source}; create publication p for all tables`,
     );
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}`);
-    const load = await Load.create(source, MODES[mode].snapshot !== null);
+    const { snapshot } = MODES[mode];
+    const load = await Load.create(
+      source,
+      snapshot !== null,
+      snapshot === 'incremental' ? () => lastApplied(target) : null,
+    );
     return new Stage(source, target, load, mode, plant);
   }
 

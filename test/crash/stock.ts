@@ -36,7 +36,7 @@ export function stockStatements(n: number): readonly string[] {
       : `insert into shelf values (${name}, ${place}, ${n}) on conflict (name, place) do update set amount = ${n}`,
     `update shelf set place = -1 - place where name = ${name} and place = ${next}
        and not exists (select from shelf where name = ${name} and place = -1 - ${next})`,
-    `update shelf set amount = ${n} where name = ${name} and place % 10 = 0`,
+    `update shelf set amount = ${n} where name = ${name} and place = ${(place + 2) % PLACES}`,
   ];
 }
 

@@ -8,7 +8,7 @@ const LATEST_MS = 1_600;
 /** How often a point is passed at most before the application stands there. */
 const PASSES = 6;
 /** The same of chunks, which pass quickly, and of the pages of an initial copy. */
-const CHUNKS = 40;
+const CHUNKS = 25;
 const PAGES = 12;
 /** Transactions in an open batch; one that is closed has more. */
 const WAITING = 3;

@@ -69,7 +69,10 @@ pipeline.on('halt', ({ halt: { code } }) => {
 pipeline.on('batch', () => {
   points.unstored = 0;
 });
-pipeline.on('state', ({ to }) => say(to));
+pipeline.on('state', ({ to }) => {
+  // Which halts are none for the parent is decided above.
+  if (to !== 'halted') say(to);
+});
 say('booted');
 if (pipeline.state === 'streaming') say('streaming');
 
