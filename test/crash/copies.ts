@@ -12,7 +12,8 @@ import type { Place } from './plan.js';
 import type { Stage } from './stage.js';
 
 const COPY_MS = 120_000;
-const REACH_MS = 30_000;
+/** Large transactions may come before a chunk. */
+const REACH_MS = 90_000;
 
 /** Those of an initial copy: what follows them has to be told that the copy is incomplete. */
 const IN_PAGES = new Set<Place>(['in a page', 'before the ack of a page']);

@@ -69,11 +69,11 @@ export async function examine(
   };
 }
 
-/** The number of the last transaction that was applied; 0 before the first. */
-export async function lastApplied(target: Queryable): Promise<number> {
-  const { last } = await only<{ last: number }>(
+/** The number of the last transaction that was applied; `null` before the first. */
+export async function lastApplied(target: Queryable): Promise<number | null> {
+  const { last } = await only<{ last: number | null }>(
     target,
-    `select coalesce(max(id), 0)::int as last from ledger where outcome = 'applied'`,
+    `select max(id)::int as last from ledger where outcome = 'applied'`,
   );
   return last;
 }

@@ -39,6 +39,8 @@ const PREFIX = 'crash';
 
 /** Between two transactions: a reader that is killed again and again has to keep up. */
 const PAUSE_MS = 10;
+/** With rows to copy, which take their time. */
+const STOCKED_PAUSE_MS = 50;
 /** So many transactions at most that the mirror does not have, where that is asked: a copy beside the stream waits for it. */
 const MOST_AHEAD = 12;
 /** 6 MB: three times as much as is kept of a transaction before the sink reads it while it arrives. */
@@ -85,7 +87,7 @@ function largeStatements(n: number): readonly string[] {
 
 /** Writes transactions of every kind to the source, with messages, until it is paused. */
 export class Load {
-  readonly #loop = new PausableLoop((n) => this.#step(n), PAUSE_MS);
+  readonly #loop: PausableLoop;
   #written = 0;
   #largeWanted = false;
   /** Numbers of transactions that the mirror may not have. */
@@ -94,17 +96,20 @@ export class Load {
   private constructor(
     private readonly client: Client,
     private readonly stocked: boolean,
-    private readonly applied: (() => Promise<number>) | null,
-  ) {}
+    private readonly applied: (() => Promise<number | null>) | null,
+  ) {
+    const pause = stocked ? STOCKED_PAUSE_MS : PAUSE_MS;
+    this.#loop = new PausableLoop((n) => this.#step(n), pause);
+  }
 
   /**
    * @param stocked - whether there are rows before it begins, among which it writes too
-   * @param applied - gives the number of the last transaction that the mirror has; `null` to write whatever it has
+   * @param applied - gives the number of the last transaction that was applied; `null` before there is any
    */
   static async create(
     source: TestDatabase,
     stocked = false,
-    applied: (() => Promise<number>) | null = null,
+    applied: (() => Promise<number | null>) | null = null,
   ): Promise<Load> {
     if (stocked) await source.query(FILL_STOCK);
     return new Load(await source.connect(), stocked, applied);
@@ -146,8 +151,8 @@ export class Load {
   async #step(n: number): Promise<void> {
     if (this.applied !== null) {
       const applied = await this.applied();
-      this.#ahead = this.#ahead.filter((one) => one > applied);
-      if (this.#ahead.length >= MOST_AHEAD) return;
+      this.#ahead = this.#ahead.filter((one) => one > (applied ?? 0));
+      if (applied !== null && this.#ahead.length >= MOST_AHEAD) return;
       this.#ahead = [...this.#ahead, n];
     }
     await this.#write(n);

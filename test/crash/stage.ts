@@ -44,7 +44,7 @@ export class Stage {
     const load = await Load.create(
       source,
       snapshot !== null,
-      snapshot === 'incremental' ? () => lastApplied(target) : null,
+      snapshot === null ? null : () => lastApplied(target),
     );
     return new Stage(source, target, load, mode, plant);
   }
