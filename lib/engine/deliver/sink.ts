@@ -40,7 +40,7 @@ export interface SinkMethods {
   /** Told when an initial snapshot is done; stores the position behind it unless the library does. */
   snapshotComplete?(checkpoint: SnapshotCheckpoint): unknown;
   /** Reads what {@link SnapshotContext.progress} was stored last, for a sink that stores it by itself. */
-  snapshotProgress?(context: CheckpointContext): unknown;
+  readonly snapshotProgress?: (context: CheckpointContext) => unknown;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */
   readonly sessionIdentity?: (
     identity: SessionIdentity,

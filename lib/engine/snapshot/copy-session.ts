@@ -92,7 +92,9 @@ export class CopySession {
     this.#outlet.take = (bytes, start, end) => {
       // Each message is one row and its newline.
       const length = end - start - 1;
-      pages.add(decodeRow(bytes.toString('utf8', start, end - 1)), length);
+      // Without the name of an encoding it is faster.
+      const line = bytes.toString(undefined, start, end - 1);
+      pages.add(decodeRow(line), length);
     };
     this.#client.query(sql).then(
       () => pages.end(),

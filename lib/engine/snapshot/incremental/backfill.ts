@@ -12,11 +12,7 @@ import { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import type { Chunk, ReadyChunk } from './chunk.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
-import {
-  ChunkWindow,
-  type DiscardReason,
-  WINDOW_BYTES,
-} from './chunk-window.js';
+import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
@@ -26,6 +22,7 @@ import type {
 } from '../../model/snapshot-progress.js';
 import type { RowMessage, StreamWatch } from './stream-watch.js';
 import { readNextXid } from './transactions.js';
+import { type DiscardReason, WINDOW_BYTES } from './window-ports.js';
 
 /** What a backfill is told, and what it asks of its connection. */
 export interface BackfillPorts {
@@ -40,7 +37,7 @@ export interface BackfillPorts {
   readonly floor: Lsn;
   /** What is stored; `null` when nothing is. */
   readonly progress: SnapshotProgress | null;
-  /** The last commit that the sink has applied; `null` for none. */
+  /** What commits up to here was applied, and is not handed over again; `null` for nothing. */
   readonly appliedThrough: Lsn | null;
   /** Nothing was ever delivered through this slot. */
   readonly fresh: boolean;
@@ -107,6 +104,7 @@ export class Backfill {
         lackingChanged: (table) => this.#lackingChanged(table),
         lackingUncertain: (commitLsn) => this.#lackingUncertain(commitLsn),
       },
+      ports.appliedThrough ?? 0n,
     );
     this.#handOver = new HandOver(plan, ports);
     this.#reader = new ChunkReader(this.#target);
