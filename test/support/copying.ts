@@ -1,5 +1,6 @@
 import { type ClientBase, escapeIdentifier, Pool } from 'pg';
 import { onTestFinished } from 'vitest';
+import type { CheckpointQuery } from '../../lib/engine/checkpoint/checkpoint-query.js';
 import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { AttachedSink } from '../../lib/engine/deliver/sink.js';
 import type {
@@ -68,9 +69,6 @@ export function copying(
   const applied: Transaction[] = [];
   const ownCheckpoint =
     more.checkpointStore === undefined && sink?.checkpoint === undefined;
-  const query =
-    (client: ClientBase) => (sql: string, values: readonly unknown[]) =>
-      client.query(sql, [...values]);
   pipeline.attach({
     name: 'CopyingSink',
     ...(ownCheckpoint && {
@@ -114,6 +112,10 @@ export function copying(
 /** Of `schema.table` without a dot in either. */
 function tableNamed(relation: string): string {
   return relation.split('.').map(escapeIdentifier).join('.');
+}
+
+function query(client: ClientBase): CheckpointQuery {
+  return (sql, values) => client.query(sql, [...values]);
 }
 
 async function inTransaction(

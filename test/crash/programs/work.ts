@@ -21,6 +21,8 @@ type Advance = (query: CheckpointQuery) => Promise<readonly Transaction[]>;
 /** Stores the progress of the sink, if it keeps one. */
 type Keep = (query: CheckpointQuery) => Promise<void>;
 
+const KEEP_NOTHING: Keep = async () => {};
+
 /** What the sinks do, each in its mode. */
 @Injectable()
 export class Work {
@@ -61,16 +63,15 @@ export class Work {
     context: SnapshotContext,
     keep: Keep,
   ): Promise<void> {
-    const nothing: Keep = async () => {};
     switch (process.env['PLANT']) {
       case 'early-ack':
         await keep(this.#query);
         this.#behind = this.#behind
-          .then(() => this.#copy(rows, context, nothing))
+          .then(() => this.#copy(rows, context, KEEP_NOTHING))
           .catch(() => {});
         return;
       case 'late-advance':
-        await this.#copy(rows, context, nothing);
+        await this.#copy(rows, context, KEEP_NOTHING);
         return keep(this.#query);
       default:
         return this.#copy(rows, context, keep);
