@@ -12,7 +12,7 @@ const PROGRAM = path.join(import.meta.dirname, 'programs', 'application.js');
 const CATCH_UP_MS = 60_000;
 const BOOT_MS = 30_000;
 /** Until a point is reached, or an application that was asked to end has done so; draining may take 10 s. */
-const REACH_MS = 30_000;
+const REACH_MS = 90_000;
 
 /** What a mode is played on: a source under load, a target, and the application in between. */
 export class Stage {
