@@ -193,6 +193,7 @@ export class Backfilling {
       floor: sink.floor,
       progress: sink.progress === null ? null : decodeProgress(sink.progress),
       appliedThrough: sink.appliedThrough,
+      streamedFrom: sink.floor,
       fresh: sink.appliedThrough === null && sink.progress === null,
       meter: this.#meter(),
       deliver: (work) => this.#push({ kind: 'chunk', work }),
