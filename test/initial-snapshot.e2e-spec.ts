@@ -88,6 +88,23 @@ it('copies in pages, then streams, with what is committed during the copy once',
   expect(copied).toHaveLength(4);
 });
 
+it('takes a transaction that is larger than what is held, and was committed during the copy', async () => {
+  const { source, target } = await populated();
+  const { pipeline, applied } = copying(source, {
+    target,
+    beforeRows: async ({ context }) => {
+      if (context.relation === 'public.t' && context.firstForTable)
+        await source.query(
+          `insert into t select g, repeat('x', 10000) from generate_series(10001, 10600) g`,
+        );
+    },
+  });
+  pipeline.start();
+  await pipeline.whenStreaming();
+  await equal(pipeline, source, target);
+  expect(Array.isArray(applied[0]?.changes)).toBe(false);
+});
+
 it('a table that is empty at the source empties a stale mirror', async () => {
   const { source, target } = await populated(1);
   await target.query('insert into empty values (7)');

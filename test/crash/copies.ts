@@ -69,6 +69,13 @@ export class Copies {
     return stands();
   }
 
+  /** Beside an initial copy there is no stream in which the application could stand. */
+  async makeRoomFor(place: Place): Promise<void> {
+    const { promise, application } = this.stage;
+    if (promise.snapshot === 'initial' && !this.wantedAt(place))
+      await application.says('streaming', { timeout: COPY_MS });
+  }
+
   async noteKill(): Promise<void> {
     if (this.stage.promise.snapshot === null) return;
     if (!(await this.#isComplete())) this.kills += 1;

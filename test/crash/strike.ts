@@ -20,6 +20,7 @@ export async function strike(
   kill: Kill,
 ): Promise<void> {
   if (copies.wantedAt(kill.place)) await copies.keepGoing();
+  await copies.makeRoomFor(kill.place);
   await STRIKES[kill.place](stage, kill, copies);
   stage.load.resume();
 }
