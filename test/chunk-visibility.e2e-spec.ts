@@ -57,7 +57,7 @@ describe('on a primary', () => {
 
   it('a row that an open transaction has changed is left out once its commit was streamed', async () => {
     const stage = await tracked(source);
-    const { client, xid } = await began(
+    const { client } = await began(
       source,
       `update t set v = 'new' where id = 2`,
     );
@@ -67,8 +67,8 @@ describe('on a primary', () => {
     await stage.stream();
     stage.add(chunk);
     await stage.catchUp(chunk);
-    expect(stage.handedOver).toEqual([
-      { changed: ['2'], xid },
+    expect(stage.handedOver).toMatchObject([
+      { changed: ['2'] },
       { chunk: ['1:old', '3:old'] },
     ]);
     await stage.readAndStream();

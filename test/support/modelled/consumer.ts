@@ -10,36 +10,11 @@ import type {
 } from '../../../lib/engine/snapshot/incremental/chunk.js';
 import type { RawRow } from '../../../lib/engine/snapshot/raw-row.js';
 import type { Lsn } from '../../../lib/engine/model/lsn.js';
+import type { DurableState, ModelProgress } from './durable-state.js';
 import type { ModelTable } from './messages.js';
+import type { ModelReader } from './reader.js';
 import { ServerStream } from './server-stream.js';
-import { KeylessSink, ModelSink } from './sink.js';
 import type { LoggedCommit, ModelRow, ModelSource } from './source.js';
-
-/** What is stored with the rows of a chunk. */
-export interface ModelProgress {
-  /** The key up to which rows are copied; `null` at the beginning. */
-  readonly bound: number | null;
-  readonly lacking: readonly RawRow[];
-  /** A transaction that commits here may have left rows lacking that `lacking` does not name. */
-  readonly uncertain: Lsn | null;
-  readonly done: boolean;
-}
-
-/** What survives a crash of the consumer. */
-export class DurableState {
-  readonly sink = new ModelSink();
-  readonly keyless = new KeylessSink();
-  /** How many commits were in the log when the slot began. */
-  slotBegins = 0;
-  /** Of the last transaction that was applied. */
-  checkpoint: Lsn = 0n;
-  progress: ModelProgress = {
-    bound: null,
-    lacking: [],
-    uncertain: null,
-    done: false,
-  };
-}
 
 type ModelWork =
   | { kind: 'transaction'; commit: LoggedCommit; complete: boolean }
@@ -56,8 +31,6 @@ interface ReadingChunk {
   readonly bound: number | null;
   readonly last: boolean;
 }
-
-const CHUNK_BYTES = 40;
 
 /** One connection: the window, what reads chunks, and what hands over. */
 export class ModelConsumer {
@@ -84,7 +57,7 @@ export class ModelConsumer {
     private readonly table: ModelTable,
     private readonly durable: DurableState,
     limits: WindowLimits,
-    private readonly chunkRows: number,
+    private readonly reader: ModelReader,
     /** How many transactions that were applied come again. */
     again: number,
   ) {
@@ -247,12 +220,7 @@ export class ModelConsumer {
   }
 
   #apply({ chunk, rows, fills }: ReadyChunk): void {
-    const of = modelRows.get(chunk);
-    const rowOf = (raw: RawRow): ModelRow => {
-      const row = of?.get(raw);
-      if (row === undefined) throw new Error('A row was not in its chunk.');
-      return row;
-    };
+    const rowOf = (raw: RawRow): ModelRow => this.reader.rowOf(chunk, raw);
     for (const raw of rows)
       if (this.table.kind === 'keyless') this.durable.keyless.put(rowOf(raw));
       else this.durable.sink.put(rowOf(raw));
@@ -331,67 +299,22 @@ export class ModelConsumer {
   }
 
   #takeSnapshot(kind: ReadingChunk['kind']): ReadingChunk {
-    const { source, chunkRows } = this;
-    const all = [...source.rows.values()].toSorted((a, b) => a.id - b.id);
+    const { reader } = this;
     if (kind === 'ordered') {
-      const rows = all
-        .filter(({ id }) => id > (this.#readBound ?? -1))
-        .slice(0, chunkRows);
-      return {
-        chunk: this.#chunk(rows),
-        kind,
-        bound: rows.at(-1)?.id ?? this.#readBound,
-        last: rows.length < chunkRows,
-      };
+      const chunk = reader.behind(this.#readBound);
+      const last = chunk.rows.length < reader.chunkRows;
+      const bound = reader.lastId(chunk) ?? this.#readBound;
+      return { chunk, kind, bound, last };
     }
     if (kind === 'keys') {
       const lacking = this.window.lacking(this.table.published.oid);
       if (lacking === 'read-again') throw new Error('It was not read again.');
-      const keys = lacking.map(({ identity }) => identity).slice(0, chunkRows);
-      const ids = new Set(keys.map(([id]) => Number(id)));
-      const rows = all.filter(({ id }) => ids.has(id));
-      const chunk = { ...this.#chunk([]), keys };
-      return {
-        chunk: this.#filled(chunk, rows),
-        kind,
-        bound: this.#readBound,
-        last: true,
-      };
+      const keys = lacking.map(({ identity }) => identity);
+      const chunk = reader.withKeys(keys.slice(0, reader.chunkRows));
+      return { chunk, kind, bound: this.#readBound, last: true };
     }
-    if (this.#pages.length === 0) {
-      const empty = this.#chunk([]);
-      for (let at = 0; at === 0 || at < all.length; at += chunkRows)
-        this.#pages.push(
-          this.#filled({ ...empty }, all.slice(at, at + chunkRows)),
-        );
-    }
+    if (this.#pages.length === 0) this.#pages = reader.pages();
     const chunk = this.#pages.shift() ?? null;
     return { chunk, kind, bound: null, last: this.#pages.length === 0 };
   }
-
-  #chunk(rows: readonly ModelRow[]): Chunk {
-    return this.#filled(
-      {
-        table: this.table.published,
-        rows: [],
-        bytes: 0,
-        visible: this.source.snapshot(),
-        readAt: this.source.inserted,
-      },
-      rows,
-    );
-  }
-
-  #filled(chunk: Chunk, rows: readonly ModelRow[]): Chunk {
-    const of = new Map(rows.map((row) => [this.table.raw(row), row]));
-    const filled = {
-      ...chunk,
-      rows: [...of.keys()],
-      bytes: CHUNK_BYTES * rows.length,
-    };
-    modelRows.set(filled, of);
-    return filled;
-  }
 }
-
-const modelRows = new WeakMap<Chunk, ReadonlyMap<RawRow, ModelRow>>();

@@ -1,6 +1,8 @@
 import type { WindowLimits } from '../../../lib/engine/snapshot/incremental/window-ports.js';
-import { DurableState, ModelConsumer } from './consumer.js';
+import { ModelConsumer } from './consumer.js';
+import { DurableState } from './durable-state.js';
 import { ModelTable, type TableKind } from './messages.js';
+import { ModelReader } from './reader.js';
 import { ModelSource, type ModelTransaction } from './source.js';
 
 /** What differs from run to run beside the steps. */
@@ -120,7 +122,7 @@ export class Run {
       this.table,
       this.durable,
       this.#limits,
-      this.setting.chunkRows,
+      new ModelReader(this.source, this.table, this.setting.chunkRows),
       again,
     );
   }

@@ -521,22 +521,26 @@ describe('A row that changed its key without all of its columns', () => {
     expect(stage.window.lacking(1)).toEqual([]);
   });
 
-  it('has the table read from its beginning when there are too many of them', () => {
-    const stage = tracking({ lackingBytes: 200 });
-    stage.read('10:10:', ['8'], { readAt: 500n });
-    stage.begin(11);
-    moved(stage.window);
-    update({ id: '4' }, ['large'], { id: '3' })(stage.window);
-    expect(stage.heard).toEqual([['lacking', 1]]);
-    expect(stage.window.lacking(1)).toBe('read-again');
-    stage.end();
-    expect(stage.heard).toEqual(['public.t lacks']);
-    expect(stage.read('11:12:11', ['9'])).toBe('stale');
-    stage.window.readAgain(1);
-    expect(stage.window.lacking(1)).toEqual([]);
-    expect(stage.read('11:12:11', ['9'])).toBe('stale');
-    expect(stage.read('12:12:', ['9'])).toBe('pending');
-  });
+  it.each([11, 12, 13])(
+    'has the table read from its beginning when there are too many of them, by chunks that see each: %i',
+    (unseen) => {
+      const stage = tracking({ lackingBytes: 200 });
+      stage.read('10:10:', ['8'], { readAt: 500n });
+      stage.stream(11, moved);
+      expect(stage.heard).toEqual(['public.t lacks']);
+      stage.begin(12);
+      update({ id: '4' }, ['large'], { id: '3' })(stage.window);
+      expect(stage.heard).toEqual([['lacking', 1]]);
+      expect(stage.window.lacking(1)).toBe('read-again');
+      stage.end();
+      stage.stream(13, update({ id: '6' }, ['large'], { id: '5' }));
+      expect(stage.heard).toEqual(['public.t lacks', 'public.t lacks']);
+      stage.window.readAgain(1);
+      expect(stage.window.lacking(1)).toEqual([]);
+      expect(stage.read(`${unseen}:14:${unseen}`, ['9'])).toBe('stale');
+      expect(stage.read('14:14:', ['9'])).toBe('pending');
+    },
+  );
 
   it('leaves nothing of what is being read when there are too many', () => {
     const stage = tracking({ lackingBytes: 10 });
