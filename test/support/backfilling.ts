@@ -100,8 +100,6 @@ type Queued =
 /** One connection: a stream and a backfill that deliver to a sink, one work after the other. */
 export class Backfilling {
   /** Why it ended by itself. */
-  /** Tables that are copied, or are going to be. */
-  listed: readonly string[] = [];
   failure: unknown = null;
   readonly meter: string[] = [];
   /** Tables that are copied or are going to be. */
@@ -147,8 +145,8 @@ export class Backfilling {
     );
   }
 
-  /** Waits until the sink has applied what the source has committed. */
-  async caughtUp(): Promise<void> {
+  /** Waits until what the source has committed was received. */
+  async received(): Promise<void> {
     const { source } = this.sink;
     const [row] = await source.query<{ lsn: string }>(
       "select pg_logical_emit_message(true, 'end', '')::text as lsn",
@@ -157,7 +155,19 @@ export class Backfilling {
     await waitFor(
       () => {
         this.#requireWhole();
-        return this.#received > lsn && this.#queue.length === 0;
+        return this.#received > lsn;
+      },
+      { message: 'the stream to come' },
+    );
+  }
+
+  /** Waits until the sink has applied what the source has committed. */
+  async caughtUp(): Promise<void> {
+    await this.received();
+    await waitFor(
+      () => {
+        this.#requireWhole();
+        return this.#queue.length === 0;
       },
       { message: 'the sink to catch up' },
     );
@@ -197,9 +207,6 @@ export class Backfilling {
       appliedThrough: sink.appliedThrough,
       fresh: sink.appliedThrough === null && sink.progress === null,
       meter: this.#meter(),
-      listed: (names) => {
-        this.listed = names;
-      },
       deliver: (work) => this.#push({ kind: 'chunk', work }),
       askPosition: () => this.#status(true),
       listed: (names) => {
