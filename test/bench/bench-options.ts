@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util';
 import { parsed, UsageError } from '../support/command-line.js';
 
-const BENCHES = ['consume', 'delay'] as const;
+const BENCHES = ['consume', 'delay', 'snapshot'] as const;
 
-export const USAGE = `npm run bench -- consume|delay [options]
+export const USAGE = `npm run bench -- consume|delay|snapshot [options]
 
   --only <load,…>     run these loads only
   --readers <name,…>  run these readers only
-  --rounds <n>        runs of each reader on each load (consume; 5)
+  --rounds <n>        runs of each reader on each load (consume and snapshot; 5)
   --scale <factor>    of the size of the loads (1)`;
 
 /** What to run. */
@@ -30,7 +30,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const { values, positionals } = parse(args);
   const bench = BENCHES.find((name) => name === positionals[0]);
   if (bench === undefined || positionals.length > 1)
-    throw new UsageError(`Which bench? ${BENCHES.join(' or ')}`);
+    throw new UsageError(`Which bench? ${BENCHES.join(', ')}`);
   const rounds = Number(values.rounds);
   const scale = Number(values.scale);
   if (!Number.isInteger(rounds) || rounds < 1)

@@ -6,6 +6,9 @@ import { consume } from './consume.js';
 import { findCores } from './cores.js';
 import { delay } from './delay.js';
 import { closingLine, table } from './report.js';
+import { snapshot } from './snapshot/snapshot.js';
+
+const BENCHES = { consume, delay, snapshot };
 
 process.exitCode = await exitCodeOf(USAGE, () =>
   bench(readOptions(process.argv.slice(2))),
@@ -20,8 +23,7 @@ async function bench(options: BenchOptions): Promise<number> {
   try {
     console.log(await describeServer(server, cores));
     const setup = { options, server, cores, congestionControl };
-    const { results, failures } =
-      options.bench === 'consume' ? await consume(setup) : await delay(setup);
+    const { results, failures } = await BENCHES[options.bench](setup);
     console.log(`\n${table(results)}\n`);
     for (const failure of failures) console.error(`FAILED ${failure}`);
     console.log(closingLine(options.bench, results));

@@ -538,6 +538,19 @@ describe('A row that changed its key without all of its columns', () => {
     expect(stage.read('12:12:', ['9'])).toBe('pending');
   });
 
+  it('leaves nothing of what is being read when there are too many', () => {
+    const stage = tracking({ lackingBytes: 10 });
+    stage.window.reading();
+    stage.begin(11);
+    moved(stage.window);
+    expect(stage.window.add(chunk('12:12:', ['9']))).toBe('stale');
+    stage.window.reading();
+    stage.end();
+    stage.window.readAgain(1);
+    expect(stage.window.add(chunk('12:12:', ['9']))).toBe('stale');
+    expect(stage.read('12:12:', ['9'])).toBe('pending');
+  });
+
   it('may be in a transaction that is handed over before its end', () => {
     const stage = tracking();
     stage.begin(11, 700n);
