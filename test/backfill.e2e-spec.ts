@@ -5,7 +5,7 @@ import { Backfilling, Sink } from './support/backfilling.js';
 import { MIXED_TABLES, MixedWriter } from './support/mixed-writer.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
-import { waitFor } from './support/wait-for.js';
+import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer();
 
@@ -352,6 +352,7 @@ describe('a table without a key', () => {
     const source = await sourceOf(SCHEMA);
     const sink = await Sink.create(source, ['public.t']);
     let written = false;
+    const started = deferred<Backfilling>();
     const running = await Backfilling.start(sink, {
       maxPendingChunks: 1,
       beforeApply: async () => {
@@ -363,8 +364,10 @@ describe('a table without a key', () => {
         await source.query(
           'delete from t where ctid = (select max(ctid) from t)',
         );
+        await (await started.promise).received();
       },
     });
+    started.resolve(running);
     await running.complete();
     await running.caughtUp();
     expect(await sink.mirror.differences(source, 'public.t')).toEqual([]);
@@ -417,13 +420,16 @@ describe('a table without a key', () => {
   it('halts after three attempts (69)', async () => {
     const source = await sourceOf(SCHEMA);
     const sink = await Sink.create(source, ['public.t']);
+    const started = deferred<Backfilling>();
     const running = await Backfilling.start(sink, {
       maxPendingChunks: 1,
       beforeApply: async (call) => {
-        if (call !== null && call.rows.length > 0)
-          await source.query('insert into t values (1)');
+        if (call === null || call.rows.length === 0) return;
+        await source.query('insert into t values (1)');
+        await (await started.promise).received();
       },
     });
+    started.resolve(running);
     await waitFor(() => running.failure !== null);
     expect(running.failure).toBeInstanceOf(HaltError);
     expect(String(running.failure)).toContain('snapshot_table_contended');

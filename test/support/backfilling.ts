@@ -145,8 +145,8 @@ export class Backfilling {
     );
   }
 
-  /** Waits until the sink has applied what the source has committed. */
-  async caughtUp(): Promise<void> {
+  /** Waits until what the source has committed was received. */
+  async received(): Promise<void> {
     const { source } = this.sink;
     const [row] = await source.query<{ lsn: string }>(
       "select pg_logical_emit_message(true, 'end', '')::text as lsn",
@@ -155,7 +155,19 @@ export class Backfilling {
     await waitFor(
       () => {
         this.#requireWhole();
-        return this.#received > lsn && this.#queue.length === 0;
+        return this.#received > lsn;
+      },
+      { message: 'the stream to come' },
+    );
+  }
+
+  /** Waits until the sink has applied what the source has committed. */
+  async caughtUp(): Promise<void> {
+    await this.received();
+    await waitFor(
+      () => {
+        this.#requireWhole();
+        return this.#queue.length === 0;
       },
       { message: 'the sink to catch up' },
     );

@@ -132,9 +132,9 @@ function identityKey({
   keyColumns,
 }: TableBuild): readonly KeyColumn[] | null {
   if (table.replicaIdentity === 'full') return null;
-  const key = columns.filter(({ key }) => key);
-  const known = key.flatMap(({ name }) => keyColumns.get(name) ?? []);
-  return known.length > 0 && known.length === key.length ? known : null;
+  const identity = columns.filter(({ key }) => key);
+  const known = identity.flatMap(({ name }) => keyColumns.get(name) ?? []);
+  return known.length > 0 && known.length === identity.length ? known : null;
 }
 
 function estimate(value: string | null | undefined): number | null {

@@ -1,28 +1,23 @@
 import type { ChunkWork } from '../../deliver/work.js';
 import { ConnectionFault } from '../../model/connection-fault.js';
 import { type Deferred, deferred } from '../../model/deferred.js';
-import { HaltError } from '../../model/halt.js';
 import type { Lsn } from '../../model/lsn.js';
 import { shownName } from '../../model/shown-name.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
-import type { PublishedTable } from '../../server/published-table.js';
 import { type SessionTarget, withSqlSession } from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
 import { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
-import type { Chunk, ReadyChunk } from './chunk.js';
+import { ChunkOutcomes } from './chunk-outcomes.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
 import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
-import type { Part, PlannedTable } from './planned-table.js';
-import type {
-  LackingRows,
-  SnapshotProgress,
-} from '../../model/snapshot-progress.js';
-import type { RowMessage, StreamWatch } from './stream-watch.js';
+import type { PlannedTable } from './planned-table.js';
+import type { SnapshotProgress } from '../../model/snapshot-progress.js';
+import type { StreamWatch } from './stream-watch.js';
 import { readNextXid } from './transactions.js';
-import { type DiscardReason, WINDOW_BYTES } from './window-ports.js';
+import { WINDOW_BYTES } from './window-ports.js';
 
 /** What a backfill is told, and what it asks of its connection. */
 export interface BackfillPorts {
@@ -62,8 +57,6 @@ interface Found {
   readonly notBefore: bigint | null;
 }
 
-/** Times that a table without a key is copied while it is written to. */
-const MOST_ATTEMPTS = 3;
 /** No transaction has this id. */
 const NEVER = 2n ** 64n;
 
@@ -80,10 +73,8 @@ export class Backfill {
   readonly #reader: ChunkReader;
   readonly #reading: BackfillReading;
   readonly #handOver: HandOver;
+  readonly #outcomes: ChunkOutcomes;
   readonly #copyable = new Map<number, CopyableTable>();
-  readonly #parts = new WeakMap<Chunk, Part>();
-  /** Tables without a key of which the stream has brought nothing since the sink was told to remove what it has. */
-  readonly #untouched = new Map<number, PlannedTable>();
   /** Who waits until a table is copied. */
   readonly #waiters = new Map<PlannedTable, Deferred<void>>();
   #loop: Promise<void> = Promise.resolve();
@@ -99,19 +90,29 @@ export class Backfill {
       signal: AbortSignal.any([ports.target.signal, this.#abort.signal]),
     };
     this.#plan = plan;
+    this.#handOver = new HandOver(plan, ports);
+    this.#outcomes = new ChunkOutcomes({
+      plan,
+      handOver: this.#handOver,
+      meter: ports.meter,
+      window: () => this.#window,
+      reading: () => this.#reading,
+      copyable: (table) => this.#copyableOf(table),
+      copied: (table) => this.#copied(table),
+      failed: (error) => this.#fail(error),
+    });
     this.#window = new ChunkWindow(
       { ...WINDOW_BYTES, pendingChunks: ports.maxPendingChunks },
       {
-        ready: (chunk) => this.#ready(chunk),
+        ready: (chunk) => this.#outcomes.ready(chunk),
         askPosition: () => ports.askPosition(),
-        discarded: (chunks, reason) => this.#discarded(chunks, reason),
-        lackingChanged: (table) => this.#lackingChanged(table),
-        lackingUncertain: (commitLsn) => this.#lackingUncertain(commitLsn),
+        discarded: (chunks, why) => this.#outcomes.discarded(chunks, why),
+        lackingChanged: (table) => this.#outcomes.lackingChanged(table),
+        lackingUncertain: (lsn) => this.#outcomes.lackingUncertain(lsn),
       },
       ports.appliedThrough ?? 0n,
       plan.uncertain,
     );
-    this.#handOver = new HandOver(plan, ports);
     this.#reader = new ChunkReader(this.#target);
     this.#reading = new BackfillReading({
       plan,
@@ -119,7 +120,7 @@ export class Backfill {
       reader: this.#reader,
       chunkRows: ports.chunkRows,
       copyable: (table) => this.#copyableOf(table),
-      read: (chunk, part) => this.#parts.set(chunk, part),
+      read: (chunk, part) => this.#outcomes.read(chunk, part),
       complete: () => this.#complete(),
     });
     for (const one of copyable) this.#copyable.set(one.table.oid, one);
@@ -130,7 +131,8 @@ export class Backfill {
     }
     this.#list();
     if (!plan.isComplete) this.#begin();
-    for (const planned of plan.uncleared) this.#clear(planned, () => {});
+    for (const planned of plan.uncleared)
+      this.#outcomes.clear(planned, () => {});
   }
 
   /**
@@ -166,7 +168,7 @@ export class Backfill {
         window.begin(message);
       },
       change: (message) => {
-        if (this.#untouched.size > 0) this.#touch(message);
+        this.#outcomes.touch(message);
         window.change(message);
       },
       arriving: () => window.arriving(),
@@ -227,7 +229,7 @@ export class Backfill {
       const { oid } = planned.table;
       this.#copyable.set(oid, copyable);
       this.#window.track(planned.table, NEVER);
-      this.#clear(planned, () => {
+      this.#outcomes.clear(planned, () => {
         void this.#allow(planned);
       });
     }
@@ -264,106 +266,13 @@ export class Backfill {
     );
   }
 
-  #clear(planned: PlannedTable, taken: () => void): void {
-    planned.state = { state: 'waiting' };
-    planned.touched = false;
-    if (planned.table.orderKey === null)
-      this.#untouched.set(planned.table.oid, planned);
-    this.#handOver.clearing(this.#copyableOf(planned), taken);
-  }
-
-  #ready(ready: ReadyChunk): void {
-    const { chunk } = ready;
-    const planned = this.#plan.find(chunk.table.oid);
-    const part = this.#parts.get(chunk);
-    if (this.#ended || planned === null || part === undefined) return;
-    const again =
-      part.kind === 'page' &&
-      part.first &&
-      (planned.touched || planned.inVain > 0);
-    planned.handOver(part, chunk.rows, this.#lacking(planned));
-    const done = planned.isDone;
-    const { oid, name } = planned.table;
-    if (done) this.#window.untrack(oid);
-    this.#handOver.rows(this.#copyableOf(planned), ready, again, (count) => {
-      this.#window.taken(chunk);
-      this.#ports.meter.rows(name, count);
-      if (done) this.#tableDone(planned);
-      this.#reading.wake();
-    });
-    this.#reading.wake();
-  }
-
-  #tableDone(planned: PlannedTable): void {
-    this.#ports.meter.tableDone(planned.table.name);
-    this.#waiters.get(planned)?.resolve();
-    this.#waiters.delete(planned);
-  }
-
-  #discarded(chunks: readonly Chunk[], reason: DiscardReason): void {
-    const [head] = chunks;
-    for (const oid of new Set(chunks.map(({ table }) => table.oid)))
-      this.#plan.find(oid)?.rewind();
-    if (head === undefined) return;
-    if (reason === 'memory') this.#reading.shrink(head.table.oid);
-    if (reason === 'contended') this.#contended(head.table);
-    this.#reading.wake();
-  }
-
-  #contended({ oid, name, quotedName }: PublishedTable): void {
-    const planned = this.#plan.find(oid);
-    if (planned === null) return;
-    planned.inVain += 1;
-    if (planned.inVain < MOST_ATTEMPTS)
-      return this.#ports.meter.tableAgain(name);
-    this.#fail(
-      new HaltError('snapshot_table_contended', {
-        detail: `${quotedName} was written to in each of ${MOST_ATTEMPTS} attempts`,
-      }),
-    );
-  }
-
-  #lackingChanged({ oid }: PublishedTable): void {
-    const planned = this.#plan.find(oid);
-    // Of a table that is read from its beginning nothing needs to be known.
-    if (planned?.isReading !== true) return;
-    if (this.#window.lacking(oid) === 'read-again') planned.beginAgain();
-    else planned.lacks(this.#lacking(planned));
-    this.#progress();
-    this.#reading.wake();
-  }
-
   /** Which rows it leaves without columns is known then, and what is stored next says so. */
   #transactionEnded(): void {
     const { uncertain } = this.#plan;
     const settles = uncertain !== null && this.#begun >= uncertain;
     if (settles) this.#plan.uncertainSince(null);
     this.#window.ended();
-    if (settles) this.#progress();
-  }
-
-  #lackingUncertain(commitLsn: Lsn): void {
-    if (!this.#plan.tables.some(({ isReading }) => isReading)) return;
-    this.#plan.uncertainSince(commitLsn);
-    this.#progress();
-  }
-
-  #progress(): void {
-    if (!this.#ended) this.#handOver.progress();
-  }
-
-  #lacking({ table }: PlannedTable): LackingRows | null {
-    const rows = this.#window.lacking(table.oid);
-    return rows === 'read-again' || rows.length === 0
-      ? null
-      : {
-          columns: table.columns
-            .filter(({ key }) => key)
-            .map(({ name }) => name),
-          keys: rows.map(({ identity }) =>
-            identity.map((value) => value ?? ''),
-          ),
-        };
+    if (settles) this.#outcomes.progress();
   }
 
   #complete(): void {
@@ -371,15 +280,9 @@ export class Backfill {
     this.#handOver.complete(() => this.#ports.meter.complete());
   }
 
-  /** The stream brings something of a table without a key. */
-  #touch(message: RowMessage): void {
-    const relations =
-      message.kind === 'truncate' ? message.relations : [message.relation];
-    for (const { oid } of relations) {
-      const planned = this.#untouched.get(oid);
-      if (planned !== undefined) planned.touched = true;
-      this.#untouched.delete(oid);
-    }
+  #copied(planned: PlannedTable): void {
+    this.#waiters.get(planned)?.resolve();
+    this.#waiters.delete(planned);
   }
 
   #copyableOf({ table }: PlannedTable): CopyableTable {
@@ -399,6 +302,7 @@ export class Backfill {
     if (this.#ended) return;
     this.#ended = true;
     this.#abort.abort();
+    this.#outcomes.end();
     this.#reading.stop();
     if (!this.#plan.isComplete) this.#ports.meter.interrupted();
     for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
