@@ -20,6 +20,12 @@ it('rows of a partitioned table with REPLICA IDENTITY FULL are told apart where 
   // Commits are streamed, and not visible as long as they wait for a standby.
   await server.query(`alter system set synchronous_standby_names = 'nobody'`);
   await server.query('select pg_reload_conf()');
+  await waitFor(async () => {
+    const [row] = await server.query<{ is: boolean }>(
+      "select current_setting('synchronous_standby_names') = 'nobody' as is",
+    );
+    return row?.is;
+  });
   const written = Promise.all([
     writers[0]?.query(`update r set v = 'new' where id = 1`),
     writers[1]?.query('delete from r where id = 2'),

@@ -40,8 +40,12 @@ const lacking = names.chain((columns) =>
 );
 const tableState = fc.oneof(
   fc
-    .constantFrom('uncleared', 'waiting', 'copying', 'done')
+    .constantFrom('uncleared', 'waiting', 'done')
     .map((state) => ({ state })),
+  fc.record({
+    state: fc.constant('copying' as const),
+    pages: fc.integer({ min: 1 }),
+  }),
   fc.record({
     state: fc.constant('reading' as const),
     bound,

@@ -1,6 +1,7 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import { orderOf, PlannedTable } from './planned-table.js';
+import { identityOfTable } from './row-identity.js';
 import {
   encodeProgress,
   type SnapshotProgress,
@@ -192,12 +193,8 @@ function fits(
 ): boolean {
   return (
     (bound === null || same(bound.order.flat(), orderOf(table).flat())) &&
-    (lacking === null || same(lacking.columns, identityOf(table)))
+    (lacking === null || same(lacking.columns, identityOfTable(table).columns))
   );
-}
-
-function identityOf({ columns }: PublishedTable): readonly string[] {
-  return columns.filter(({ key }) => key).map(({ name }) => name);
 }
 
 function same(some: readonly string[], others: readonly string[]): boolean {

@@ -16,6 +16,7 @@ import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
+import { identityOfTable } from './row-identity.js';
 import type {
   LackingRows,
   SnapshotProgress,
@@ -82,6 +83,8 @@ export class Backfill {
   readonly #parts = new WeakMap<Chunk, Part>();
   /** Tables without a key of which the stream has brought nothing since the sink was told to remove what it has. */
   readonly #untouched = new Map<number, PlannedTable>();
+  /** Tables of which the last rows were handed over and not taken. */
+  readonly #ending = new Set<PlannedTable>();
   /** Who waits until a table is copied. */
   readonly #waiters = new Map<PlannedTable, Deferred<void>>();
   #loop: Promise<void> = Promise.resolve();
@@ -190,17 +193,22 @@ export class Backfill {
    * a table that is being copied is only waited for.
    *
    * @param names - `schema.table`
+   * @param begun - names for which that was asked before, on another connection: they are copied when the progress says so. Those that are
+   * cleared now, or are being copied, are added
    * @throws {Error} before anything is done, when a table is not published, and when the connection ends before they are copied
    * @throws {HaltError} as {@link prepare}
    */
-  async add(names: readonly string[]): Promise<void> {
+  async add(
+    names: readonly string[],
+    begun: Set<string> = new Set(),
+  ): Promise<void> {
     const found = await withSqlSession(this.#target, async (session) => {
       const readable = await discover(session, this.#ports.publications);
       const wanted = select(readable, names);
       return makeCopyable(session, this.#ports.types, wanted);
     });
     if (this.#ended) throw endedEarly();
-    const tables = found.map((one) => this.#addOne(one));
+    const tables = found.map((one) => this.#addOne(one, begun));
     this.#list();
     if (tables.some(({ added }) => added)) this.#begin();
     await Promise.all(tables.map(({ done }) => done));
@@ -213,22 +221,39 @@ export class Backfill {
     await this.#reader.close();
   }
 
-  #addOne(copyable: CopyableTable): { added: boolean; done: Promise<void> } {
+  #addOne(
+    copyable: CopyableTable,
+    begun: Set<string>,
+  ): { added: boolean; done: Promise<void> } {
+    const { name } = copyable.table;
+    const known = this.#plan.find(copyable.table.oid);
+    if (begun.has(name) && known?.isDone === true)
+      return {
+        added: false,
+        done: this.#ending.has(known) ? this.#taken(known) : Promise.resolve(),
+      };
     const { table: planned, added } = this.#plan.add(copyable.table);
-    if (added) {
+    if (!added) begun.add(name);
+    else {
       const { oid } = planned.table;
       this.#copyable.set(oid, copyable);
       this.#window.track(planned.table, NEVER);
       this.#clear(planned, () => {
+        begun.add(name);
         void this.#allow(planned);
       });
     }
+    return { added, done: this.#taken(planned) };
+  }
+
+  /** Resolves when the sink has taken all of a table. */
+  #taken(planned: PlannedTable): Promise<void> {
     let waiter = this.#waiters.get(planned);
     if (waiter === undefined) {
       waiter = deferred();
       this.#waiters.set(planned, waiter);
     }
-    return { added, done: waiter.promise };
+    return waiter.promise;
   }
 
   /** Finds out what chunks of an added table have to see: what the stream has brought before it was tracked. */
@@ -277,7 +302,10 @@ export class Backfill {
     this.#plan.uncertainSince(null);
     const done = planned.isDone;
     const { oid, name } = planned.table;
-    if (done) this.#window.untrack(oid);
+    if (done) {
+      this.#window.untrack(oid);
+      this.#ending.add(planned);
+    }
     this.#handOver.rows(this.#copyableOf(planned), ready, again, (count) => {
       this.#window.taken(chunk);
       this.#ports.meter.rows(name, count);
@@ -288,6 +316,7 @@ export class Backfill {
   }
 
   #tableDone(planned: PlannedTable): void {
+    this.#ending.delete(planned);
     this.#ports.meter.tableDone(planned.table.name);
     this.#waiters.get(planned)?.resolve();
     this.#waiters.delete(planned);
@@ -342,9 +371,7 @@ export class Backfill {
     return rows === 'read-again' || rows.length === 0
       ? null
       : {
-          columns: table.columns
-            .filter(({ key }) => key)
-            .map(({ name }) => name),
+          columns: identityOfTable(table).columns,
           keys: rows.map(({ identity }) =>
             identity.map((value) => value ?? ''),
           ),
