@@ -56,9 +56,9 @@ it.each(['the sink', 'the library'])(
     expect(
       await target.query('select count(distinct v)::int as rows from t'),
     ).toEqual([{ rows: 3_500 }]);
-    expect(
-      copy.copied.reduce((sum, { rows }) => sum + rows.length, 0),
-    ).toBe(3_500);
+    expect(copy.copied.reduce((sum, { rows }) => sum + rows.length, 0)).toBe(
+      3_500,
+    );
   },
 );
 

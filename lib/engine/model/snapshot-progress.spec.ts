@@ -39,9 +39,7 @@ const lacking = names.chain((columns) =>
     .map((keys) => ({ columns, keys })),
 );
 const tableState = fc.oneof(
-  fc
-    .constantFrom('uncleared', 'waiting', 'done')
-    .map((state) => ({ state })),
+  fc.constantFrom('uncleared', 'waiting', 'done').map((state) => ({ state })),
   fc.record({
     state: fc.constant('copying' as const),
     pages: fc.integer({ min: 1 }),

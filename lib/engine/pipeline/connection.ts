@@ -221,10 +221,7 @@ export class PipelineConnection {
   }
 
   /** Copies tables beside the stream; see {@link Backfill.add}. */
-  async snapshot(
-    tables: readonly string[],
-    begun: Set<string>,
-  ): Promise<void> {
+  async snapshot(tables: readonly string[], begun: Set<string>): Promise<void> {
     if (this.#backfill === null)
       throw new PipelineStateError(
         `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,

@@ -115,11 +115,7 @@ async function beginSlot(
     });
   }
   // An initial copy is made anew, of everything: its progress is of one whose position was not stored any more.
-  if (
-    snapshot?.mode !== 'initial' &&
-    progress !== null &&
-    isBegun(progress)
-  ) {
+  if (snapshot?.mode !== 'initial' && progress !== null && isBegun(progress)) {
     throw new HaltError('data_gap/slot_missing_with_progress', {
       detail: `a snapshot was begun at ${formatLsn(progress.floor)}, but there is no slot ${slotName}`,
     });

@@ -280,11 +280,7 @@ describe('the plan of a backfill that goes on', () => {
   });
 
   it('clears a table without a key of which a part was copied, and one that has lost its key', () => {
-    const copying = progressOf(
-      { state: 'copying', pages: 1 },
-      {},
-      'keyless',
-    );
+    const copying = progressOf({ state: 'copying', pages: 1 }, {}, 'keyless');
     expect(going(copying).uncleared.length).toBe(1);
     const lost = going(progressOf(READING), [table('keyed')]);
     expect(lost.uncleared.length).toBe(1);
@@ -301,7 +297,10 @@ describe('the plan of a backfill that goes on', () => {
 
   it('takes every table for copied when the progress says that all is complete', () => {
     const plan = going(progressOf({ state: 'waiting' }, { complete: true }));
-    expect(the(plan, KEYED).isDone).toBe(true);
+    expect(plan.isCopied(KEYED)).toBe(true);
+    expect(plan.isCopied(OTHER)).toBe(false);
+    expect(plan.copied).toEqual(['public.keyed']);
+    expect(stateOf(plan, KEYED)?.state).toBe('done');
     expect(plan.next(NONE)).toEqual({ kind: 'wait' });
   });
 });

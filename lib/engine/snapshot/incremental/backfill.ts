@@ -6,9 +6,14 @@ import type { Lsn } from '../../model/lsn.js';
 import { shownName } from '../../model/shown-name.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
 import type { PublishedTable } from '../../server/published-table.js';
-import { type SessionTarget, withSqlSession } from '../../server/session.js';
+import { readPublishedNames } from '../../server/published-names.js';
+import {
+  type CommandSession,
+  type SessionTarget,
+  withSqlSession,
+} from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
-import { BackfillPlan } from './backfill-plan.js';
+import { BackfillPlan, nameOf } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import type { Chunk, ReadyChunk } from './chunk.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
@@ -139,6 +144,8 @@ export class Backfill {
    */
   static async prepare(ports: BackfillPorts): Promise<Backfill> {
     const found = await withSqlSession(ports.target, async (session) => {
+      if (ports.progress?.complete === true)
+        return everythingCopied(session, ports, ports.progress);
       const readable = await discover(session, ports.publications);
       const tables = readable.map(({ table }) => table);
       const plan = new BackfillPlan({ ...ports, tables });
@@ -227,10 +234,13 @@ export class Backfill {
   ): { added: boolean; done: Promise<void> } {
     const { name } = copyable.table;
     const known = this.#plan.find(copyable.table.oid);
-    if (begun.has(name) && known?.isDone === true)
+    if (begun.has(name) && this.#plan.isCopied(copyable.table))
       return {
         added: false,
-        done: this.#ending.has(known) ? this.#taken(known) : Promise.resolve(),
+        done:
+          known !== null && this.#ending.has(known)
+            ? this.#taken(known)
+            : Promise.resolve(),
       };
     const { table: planned, added } = this.#plan.add(copyable.table);
     if (!added) begun.add(name);
@@ -269,15 +279,20 @@ export class Backfill {
   }
 
   #list(): void {
-    this.#ports.listed(this.#plan.tables.map(({ table }) => table.name));
+    const { copied, tables } = this.#plan;
+    this.#ports.listed([...copied, ...tables.map(({ table }) => table.name)]);
   }
 
   #begin(): void {
-    const { tables } = this.#plan;
+    const { copied, tables } = this.#plan;
+    const done = tables.filter(({ isDone }) => isDone);
     this.#ports.meter.begin(
       'incremental',
-      tables.map(({ table }) => table),
-      tables.filter(({ isDone }) => isDone).map(({ table }) => table.name),
+      [
+        ...copied.map((name) => ({ name, estimatedRows: null })),
+        ...tables.map(({ table }) => table),
+      ],
+      [...copied, ...done.map(({ table }) => table.name)],
     );
   }
 
@@ -415,6 +430,27 @@ export class Backfill {
     if (!this.#plan.isComplete) this.#ports.meter.interrupted();
     for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
   }
+}
+
+/** Nothing is read of tables then, so that no lock on one is waited for. */
+async function everythingCopied(
+  session: CommandSession,
+  ports: BackfillPorts,
+  progress: SnapshotProgress,
+): Promise<Found> {
+  const published = new Set(
+    await readPublishedNames(session, ports.publications),
+  );
+  const tables = progress.tables.filter((one) => published.has(nameOf(one)));
+  return {
+    plan: new BackfillPlan({
+      ...ports,
+      tables: [],
+      progress: { ...progress, tables },
+    }),
+    copyable: [],
+    notBefore: null,
+  };
 }
 
 /** The tables with these names. */

@@ -39,9 +39,7 @@ export function identityOfTable({
   if (replicaIdentity !== 'full' || orderKey === null)
     return identityOf(columns);
   const key = new Set(orderKey.map(({ name }) => name));
-  return identityOf(
-    columns.map(({ name }) => ({ name, key: key.has(name) })),
-  );
+  return identityOf(columns.map(({ name }) => ({ name, key: key.has(name) })));
 }
 
 /** `null` when a column of the identity is not there, or not as text. */
