@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { HaltError } from '../lib/engine/model/halt.js';
 import { compareTables, NO_DIFFERENCE } from './support/compare-tables.js';
 import { copying, type Copying } from './support/copying.js';
 import { sourceAndTarget } from './support/source-and-target.js';
@@ -14,7 +15,7 @@ const CHUNKS = { mode: 'incremental', chunkRows: 100 } as const;
 async function complete({ pipeline }: Copying): Promise<void> {
   await waitFor(
     () => {
-      if (pipeline.halt !== null) throw pipeline.halt;
+      if (pipeline.halt !== null) throw new HaltError(pipeline.halt);
       return pipeline.status().snapshot?.state === 'complete';
     },
     { message: 'the snapshot to be complete' },
