@@ -39,9 +39,11 @@ const lacking = names.chain((columns) =>
     .map((keys) => ({ columns, keys })),
 );
 const tableState = fc.oneof(
-  fc
-    .constantFrom('uncleared', 'waiting', 'copying', 'done')
-    .map((state) => ({ state })),
+  fc.constantFrom('uncleared', 'waiting', 'done').map((state) => ({ state })),
+  fc.record({
+    state: fc.constant('copying' as const),
+    pages: fc.integer({ min: 1 }),
+  }),
   fc.record({
     state: fc.constant('reading' as const),
     bound,

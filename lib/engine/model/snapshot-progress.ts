@@ -34,8 +34,15 @@ export interface TableName {
  * - `done`: nothing is left to copy
  */
 export type TableState =
-  | { readonly state: 'uncleared' | 'waiting' | 'copying' | 'done' }
+  | { readonly state: 'uncleared' | 'waiting' | 'done' }
+  | CopyingState
   | ReadingState;
+
+interface CopyingState {
+  readonly state: 'copying';
+  /** Pages that were handed over: otherwise the progress of one would be that of the next, and not tell which of them the sink has. */
+  readonly pages: number;
+}
 
 interface ReadingState {
   readonly state: 'reading';
@@ -142,6 +149,7 @@ export function isBegun({ complete, tables }: SnapshotProgress): boolean {
 
 function tableContent(entry: TableProgress): readonly unknown[] {
   const head = [entry.schema, entry.table, LETTERS[entry.state]];
+  if (entry.state === 'copying') return [...head, entry.pages];
   if (entry.state !== 'reading') return head;
   const { bound, lacking } = entry;
   return [
@@ -198,7 +206,7 @@ function readState(fields: readonly unknown[]): TableState | null {
     case LETTERS.waiting:
       return { state: 'waiting' };
     case LETTERS.copying:
-      return { state: 'copying' };
+      return readCopying(fields[3]);
     case LETTERS.done:
       return { state: 'done' };
     case LETTERS.reading: {
@@ -212,6 +220,12 @@ function readState(fields: readonly unknown[]): TableState | null {
     default:
       return null;
   }
+}
+
+function readCopying(pages: unknown): TableState | null {
+  return typeof pages === 'number' && Number.isSafeInteger(pages) && pages > 0
+    ? { state: 'copying', pages }
+    : null;
 }
 
 /** `undefined` for what is none. */

@@ -15,9 +15,10 @@ export async function copyTables(
   tables: readonly string[],
   ports: AskedSnapshotPorts,
 ): Promise<void> {
+  const begun = new Set<string>();
   for (;;) {
     try {
-      await ports.connection().snapshot(tables);
+      await ports.connection().snapshot(tables, begun);
       return;
     } catch (error) {
       if (!(error instanceof ConnectionFault)) throw error;

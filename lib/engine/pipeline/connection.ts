@@ -221,12 +221,12 @@ export class PipelineConnection {
   }
 
   /** Copies tables beside the stream; see {@link Backfill.add}. */
-  async snapshot(tables: readonly string[]): Promise<void> {
+  async snapshot(tables: readonly string[], begun: Set<string>): Promise<void> {
     if (this.#backfill === null)
       throw new PipelineStateError(
         `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,
       );
-    await this.#backfill.add(tables);
+    await this.#backfill.add(tables, begun);
   }
 
   /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */

@@ -119,7 +119,7 @@ export class SinkCalls {
     const { sink } = this.#subject;
     const call: SinkCall = {
       delivery: { kind: 'snapshot', rows, context },
-      what: `@OnSnapshot() of ${sink.name}, given rows of ${context.relation},`,
+      what: `@OnSnapshot() of ${sink.name}, given ${context.relation === '' ? 'progress alone' : `rows of ${context.relation}`},`,
       call: () => sink.snapshot?.(rows, context),
     };
     await this.#untilTaken(context.snapshotLsn, () => this.#call(call), taken);

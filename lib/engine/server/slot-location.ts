@@ -114,7 +114,8 @@ async function beginSlot(
       detail: `the checkpoint is at ${formatLsn(furthest)}, but there is no slot ${slotName}`,
     });
   }
-  if (progress !== null && isBegun(progress)) {
+  // An initial copy is made anew, of everything: its progress is of one whose position was not stored any more.
+  if (snapshot?.mode !== 'initial' && progress !== null && isBegun(progress)) {
     throw new HaltError('data_gap/slot_missing_with_progress', {
       detail: `a snapshot was begun at ${formatLsn(progress.floor)}, but there is no slot ${slotName}`,
     });

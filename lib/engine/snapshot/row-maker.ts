@@ -8,6 +8,7 @@ import type { PublishedTable } from '../server/published-table.js';
 import type { TypeTable } from '../values/type-table.js';
 import type { ValueParser } from '../values/value-parser.js';
 import type { Fill, RowMaker } from './incremental/chunk.js';
+import { identityOfTable } from './incremental/row-identity.js';
 import type { RawRow } from './raw-row.js';
 
 /** What making rows needs of a type table. */
@@ -60,10 +61,9 @@ class TableRowMaker implements RowMaker {
   /** Every record is a copy of it: objects that are born with all their columns are made twice as fast. */
   readonly #nulls: Row = {};
 
-  constructor(
-    { name, schema, table, columns }: PublishedTable,
-    types: ColumnTypes,
-  ) {
+  constructor(published: PublishedTable, types: ColumnTypes) {
+    const { name, schema, table, columns } = published;
+    const identity = identityOfTable(published).columns;
     this.#facts = {
       name,
       schema,
@@ -78,7 +78,7 @@ class TableRowMaker implements RowMaker {
     };
     this.#readers = columns.map((column) => ({
       name: column.name,
-      key: column.key,
+      key: identity.includes(column.name),
       parse: types.parser(column.typeOid),
     }));
     for (const column of columns) setColumn(this.#nulls, column.name, null);

@@ -177,6 +177,35 @@ describe('the plan of a backfill', () => {
     expect(stateOf(plan, KEYED)?.state).toBe('done');
   });
 
+  it('is done with a table by a chunk alone, also when the stream leaves no row that lacks columns', () => {
+    const plan = planOf({ progress: progressOf(READING), fresh: false });
+    const keyed = the(plan, KEYED);
+    const lacking = { columns: ['id'], keys: [['3']] };
+    const last = { kind: 'rows', last: true } as const;
+    keyed.read(last, []);
+    keyed.handOver(last, [], lacking);
+    // Of a transaction that gave the row another key and deleted it.
+    keyed.lacks(null);
+    expect(stateOf(plan, KEYED)?.state).toBe('reading');
+    expect(plan.next(NONE)).toEqual({ kind: 'keys', table: keyed });
+    keyed.read({ kind: 'keys' }, []);
+    keyed.handOver({ kind: 'keys' }, [], null);
+    expect(keyed.isDone).toBe(true);
+  });
+
+  it('tells the progress of each page of a table that is read whole from that of the others', () => {
+    const plan = planOf({});
+    for (const planned of plan.uncleared) planned.state = { state: 'waiting' };
+    const keyless = the(plan, KEYLESS);
+    const tokens = [plan.token];
+    // The second time around too, after the first was in vain.
+    for (const first of [true, false, true]) {
+      keyless.handOver({ kind: 'page', first, last: false }, ROWS, null);
+      tokens.push(plan.token);
+    }
+    expect(new Set(tokens).size).toBe(4);
+  });
+
   it('begins again with a table of which too many rows lack columns', () => {
     const plan = planOf({ progress: progressOf(READING), fresh: false });
     const keyed = the(plan, KEYED);
@@ -252,7 +281,7 @@ describe('the plan of a backfill that goes on', () => {
   });
 
   it('clears a table without a key of which a part was copied, and one that has lost its key', () => {
-    const copying = progressOf({ state: 'copying' }, {}, 'keyless');
+    const copying = progressOf({ state: 'copying', pages: 1 }, {}, 'keyless');
     expect(going(copying).uncleared.length).toBe(1);
     const lost = going(progressOf(READING), [table('keyed')]);
     expect(lost.uncleared.length).toBe(1);
@@ -282,7 +311,10 @@ describe('the plan of a backfill that goes on', () => {
 
   it('takes every table for copied when the progress says that all is complete', () => {
     const plan = going(progressOf({ state: 'waiting' }, { complete: true }));
-    expect(the(plan, KEYED).isDone).toBe(true);
+    expect(plan.isCopied(KEYED)).toBe(true);
+    expect(plan.isCopied(OTHER)).toBe(false);
+    expect(plan.copied).toEqual(['public.keyed']);
+    expect(stateOf(plan, KEYED)?.state).toBe('done');
     expect(plan.next(NONE)).toEqual({ kind: 'wait' });
   });
 });

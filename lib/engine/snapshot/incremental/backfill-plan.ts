@@ -1,10 +1,12 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import { orderOf, PlannedTable } from './planned-table.js';
+import { identityOfTable } from './row-identity.js';
 import {
   encodeProgress,
   type SnapshotProgress,
   tableKey,
+  type TableName,
   type TableProgress,
   type TableState,
 } from '../../model/snapshot-progress.js';
@@ -32,7 +34,7 @@ const MANY_LACKING = 1_000;
 
 /** Where a backfill begins. */
 export interface BackfillStart {
-  /** Tables that are published now. */
+  /** Tables that are published now; not needed where all of them are copied. */
   readonly tables: readonly PublishedTable[];
   readonly floor: Lsn;
   /** `null` when nothing is stored. */
@@ -50,6 +52,8 @@ export class BackfillPlan {
   readonly floor: Lsn;
   /** In the order in which they were asked for. */
   readonly tables: PlannedTable[];
+  /** Tables that were copied before anything was read here. */
+  #copied: readonly TableName[];
   #complete: boolean;
   #uncertain: Lsn | null;
 
@@ -58,6 +62,7 @@ export class BackfillPlan {
     this.floor = progress?.floor ?? start.floor;
     this.#complete = progress?.complete ?? false;
     this.#uncertain = comesAgain(start) ? (progress?.uncertain ?? null) : null;
+    this.#copied = progress?.complete === true ? progress.tables : [];
     this.tables =
       progress === null
         ? tables.map(
@@ -72,7 +77,12 @@ export class BackfillPlan {
       floor: this.floor,
       complete: this.#complete,
       uncertain: this.#uncertain,
-      tables: this.tables.map(({ progress }) => progress),
+      tables: [
+        ...this.#copied.map(
+          ({ schema, table }) => ({ schema, table, state: 'done' }) as const,
+        ),
+        ...this.tables.map(({ progress }) => progress),
+      ],
     });
   }
 
@@ -83,6 +93,18 @@ export class BackfillPlan {
 
   get uncleared(): readonly PlannedTable[] {
     return this.tables.filter(({ state }) => state.state === 'uncleared');
+  }
+
+  /** Names of the tables that are copied, and nothing more is known of, as changes have them. */
+  get copied(): readonly string[] {
+    return this.#copied.map(nameOf);
+  }
+
+  isCopied(table: PublishedTable): boolean {
+    return (
+      this.#copied.some((other) => tableKey(other) === tableKey(table)) ||
+      this.find(table.oid)?.isDone === true
+    );
   }
 
   find(oid: number): PlannedTable | null {
@@ -100,6 +122,9 @@ export class BackfillPlan {
     const planned = new PlannedTable(table, { state: 'waiting' }, false);
     planned.notBefore = 'unknown';
     if (known !== undefined) this.tables.splice(place, 1);
+    this.#copied = this.#copied.filter(
+      (other) => tableKey(other) !== tableKey(table),
+    );
     this.tables.push(planned);
     this.#complete = false;
     return { table: planned, added: true };
@@ -157,15 +182,14 @@ function goOn(
   start: BackfillStart,
   progress: SnapshotProgress,
 ): PlannedTable[] {
+  if (progress.complete) return [];
   const published = new Map(
     start.tables.map((table) => [tableKey(table), table]),
   );
   return progress.tables.flatMap((entry) => {
     const table = published.get(tableKey(entry));
     if (table === undefined) return [];
-    const state = progress.complete
-      ? ({ state: 'done' } as const)
-      : stateNow(entry, table, isUncertain(start));
+    const state = stateNow(entry, table, isUncertain(start));
     return [new PlannedTable(table, state, !start.fresh)];
   });
 }
@@ -208,12 +232,8 @@ function fits(
 ): boolean {
   return (
     (bound === null || same(bound.order.flat(), orderOf(table).flat())) &&
-    (lacking === null || same(lacking.columns, identityOf(table)))
+    (lacking === null || same(lacking.columns, identityOfTable(table).columns))
   );
-}
-
-function identityOf({ columns }: PublishedTable): readonly string[] {
-  return columns.filter(({ key }) => key).map(({ name }) => name);
 }
 
 function same(some: readonly string[], others: readonly string[]): boolean {
@@ -221,4 +241,9 @@ function same(some: readonly string[], others: readonly string[]): boolean {
     some.length === others.length &&
     some.every((text, place) => text === others[place])
   );
+}
+
+/** `schema.table`, as changes have it. */
+export function nameOf({ schema, table }: TableName): string {
+  return `${schema}.${table}`;
 }

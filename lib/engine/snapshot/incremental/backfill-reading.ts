@@ -1,5 +1,9 @@
 import { type Deferred, deferred } from '../../model/deferred.js';
 import { within } from '../../model/within.js';
+import type {
+  KeyColumn,
+  PublishedTable,
+} from '../../server/published-table.js';
 import type { BackfillPlan, Lacking } from './backfill-plan.js';
 import { ChunkLimit } from './chunk-limit.js';
 import type { ChunkReader, ReadChunk } from './chunk-reader.js';
@@ -122,7 +126,7 @@ export class BackfillReading {
     const read = await this.#read(({ reader }) =>
       reader.withKeys(
         this.#ports.copyable(table),
-        table.table.identityKey ?? [],
+        keyToFind(table.table),
         keys,
       ),
     );
@@ -243,4 +247,15 @@ export class BackfillReading {
     }
     return limit;
   }
+}
+
+/** Columns by which rows of a table are found again, in its order. */
+function keyToFind(table: PublishedTable): readonly KeyColumn[] {
+  const { columns, identityKey, orderKey } = table;
+  return (
+    identityKey ??
+    columns.flatMap(
+      ({ name }) => orderKey?.find((key) => key.name === name) ?? [],
+    )
+  );
 }

@@ -4,9 +4,14 @@ import { type Deferred, deferred } from '../../model/deferred.js';
 import type { Lsn } from '../../model/lsn.js';
 import { shownName } from '../../model/shown-name.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
-import { type SessionTarget, withSqlSession } from '../../server/session.js';
+import { readPublishedNames } from '../../server/published-names.js';
+import {
+  type CommandSession,
+  type SessionTarget,
+  withSqlSession,
+} from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
-import { BackfillPlan } from './backfill-plan.js';
+import { BackfillPlan, nameOf } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import { ChunkOutcomes } from './chunk-outcomes.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
@@ -143,6 +148,8 @@ export class Backfill {
    */
   static async prepare(ports: BackfillPorts): Promise<Backfill> {
     const found = await withSqlSession(ports.target, async (session) => {
+      if (ports.progress?.complete === true)
+        return everythingCopied(session, ports, ports.progress);
       const readable = await discover(session, ports.publications);
       const tables = readable.map(({ table }) => table);
       const plan = new BackfillPlan({ ...ports, tables });
@@ -200,17 +207,22 @@ export class Backfill {
    * a table that is being copied is only waited for.
    *
    * @param names - `schema.table`
+   * @param begun - names for which that was asked before, on another connection: they are copied when the progress says so. Those that are
+   * cleared now, or are being copied, are added
    * @throws {Error} before anything is done, when a table is not published, and when the connection ends before they are copied
    * @throws {HaltError} as {@link prepare}
    */
-  async add(names: readonly string[]): Promise<void> {
+  async add(
+    names: readonly string[],
+    begun: Set<string> = new Set(),
+  ): Promise<void> {
     const found = await withSqlSession(this.#target, async (session) => {
       const readable = await discover(session, this.#ports.publications);
       const wanted = select(readable, names);
       return makeCopyable(session, this.#ports.types, wanted);
     });
     if (this.#ended) throw endedEarly();
-    const tables = found.map((one) => this.#addOne(one));
+    const tables = found.map((one) => this.#addOne(one, begun));
     this.#list();
     if (tables.some(({ added }) => added)) this.#begin();
     await Promise.all(tables.map(({ done }) => done));
@@ -223,22 +235,42 @@ export class Backfill {
     await this.#reader.close();
   }
 
-  #addOne(copyable: CopyableTable): { added: boolean; done: Promise<void> } {
+  #addOne(
+    copyable: CopyableTable,
+    begun: Set<string>,
+  ): { added: boolean; done: Promise<void> } {
+    const { name } = copyable.table;
+    const known = this.#plan.find(copyable.table.oid);
+    if (begun.has(name) && this.#plan.isCopied(copyable.table))
+      return {
+        added: false,
+        done:
+          known !== null && this.#outcomes.isEnding(known)
+            ? this.#taken(known)
+            : Promise.resolve(),
+      };
     const { table: planned, added } = this.#plan.add(copyable.table);
-    if (added) {
+    if (!added) begun.add(name);
+    else {
       const { oid } = planned.table;
       this.#copyable.set(oid, copyable);
       this.#window.track(planned.table, NEVER);
       this.#outcomes.clear(planned, () => {
+        begun.add(name);
         void this.#allow(planned);
       });
     }
+    return { added, done: this.#taken(planned) };
+  }
+
+  /** Resolves when the sink has taken all of a table. */
+  #taken(planned: PlannedTable): Promise<void> {
     let waiter = this.#waiters.get(planned);
     if (waiter === undefined) {
       waiter = deferred();
       this.#waiters.set(planned, waiter);
     }
-    return { added, done: waiter.promise };
+    return waiter.promise;
   }
 
   /** Finds out what chunks of an added table have to see: what the stream has brought before it was tracked. */
@@ -254,15 +286,20 @@ export class Backfill {
   }
 
   #list(): void {
-    this.#ports.listed(this.#plan.tables.map(({ table }) => table.name));
+    const { copied, tables } = this.#plan;
+    this.#ports.listed([...copied, ...tables.map(({ table }) => table.name)]);
   }
 
   #begin(): void {
-    const { tables } = this.#plan;
+    const { copied, tables } = this.#plan;
+    const done = tables.filter(({ isDone }) => isDone);
     this.#ports.meter.begin(
       'incremental',
-      tables.map(({ table }) => table),
-      tables.filter(({ isDone }) => isDone).map(({ table }) => table.name),
+      [
+        ...copied.map((name) => ({ name, estimatedRows: null })),
+        ...tables.map(({ table }) => table),
+      ],
+      [...copied, ...done.map(({ table }) => table.name)],
     );
   }
 
@@ -307,6 +344,27 @@ export class Backfill {
     if (!this.#plan.isComplete) this.#ports.meter.interrupted();
     for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
   }
+}
+
+/** Nothing is read of tables then, so that no lock on one is waited for. */
+async function everythingCopied(
+  session: CommandSession,
+  ports: BackfillPorts,
+  progress: SnapshotProgress,
+): Promise<Found> {
+  const published = new Set(
+    await readPublishedNames(session, ports.publications),
+  );
+  const tables = progress.tables.filter((one) => published.has(nameOf(one)));
+  return {
+    plan: new BackfillPlan({
+      ...ports,
+      tables: [],
+      progress: { ...progress, tables },
+    }),
+    copyable: [],
+    notBefore: null,
+  };
 }
 
 /** The tables with these names. */

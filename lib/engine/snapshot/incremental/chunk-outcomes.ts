@@ -10,6 +10,7 @@ import type { ChunkWindow } from './chunk-window.js';
 import type { CopyableTable } from './discovery.js';
 import type { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
+import { identityOfTable } from './row-identity.js';
 import type { RowMessage } from './stream-watch.js';
 import type { DiscardReason, WindowPorts } from './window-ports.js';
 
@@ -34,6 +35,7 @@ export class ChunkOutcomes implements Omit<WindowPorts, 'askPosition'> {
   readonly #ports: OutcomePorts;
   readonly #parts = new WeakMap<Chunk, Part>();
   /** Tables without a key of which the stream has brought nothing since the sink was told to remove what it has. */
+  readonly #ending = new Set<PlannedTable>();
   readonly #untouched = new Map<number, PlannedTable>();
   #ended = false;
 
@@ -58,6 +60,11 @@ export class ChunkOutcomes implements Omit<WindowPorts, 'askPosition'> {
   /** A chunk is about to be given to the window. */
   read(chunk: Chunk, part: Part): void {
     this.#parts.set(chunk, part);
+  }
+
+  /** Whether the last rows of the table were handed over and not taken. */
+  isEnding(planned: PlannedTable): boolean {
+    return this.#ending.has(planned);
   }
 
   /** The stream brings something. */
@@ -85,12 +92,14 @@ export class ChunkOutcomes implements Omit<WindowPorts, 'askPosition'> {
     if (done) {
       this.#ports.window().untrack(oid);
       this.#untouched.delete(oid);
+      this.#ending.add(planned);
     }
     const copyable = this.#ports.copyable(planned);
     handOver.rows(copyable, ready, again, (count) => {
       this.#ports.window().taken(chunk);
       meter.rows(name, count);
       if (done) {
+        this.#ending.delete(planned);
         meter.tableDone(name);
         this.#ports.copied(planned);
       }
@@ -148,9 +157,8 @@ export class ChunkOutcomes implements Omit<WindowPorts, 'askPosition'> {
   #lackingRows({ table }: PlannedTable): LackingRows | null {
     const rows = this.#ports.window().lacking(table.oid);
     if (rows === 'read-again' || rows.length === 0) return null;
-    const identity = table.columns.filter(({ key }) => key);
     return {
-      columns: identity.map(({ name }) => name),
+      columns: identityOfTable(table).columns,
       keys: rows.map((row) => row.identity.map((value) => value ?? '')),
     };
   }

@@ -345,6 +345,30 @@ describe('A row of a chunk', () => {
     expect(stage.heard).toEqual([{ rows: [] }]);
   });
 
+  it('is told by its key where the identity is every column: partitions may have another than their root', () => {
+    const shape: Shape = {
+      identity: ['id', 'note', 'large'],
+      replicaIdentity: 'full',
+    };
+    const of = table(shape);
+    const stage = tracking({}, of);
+    const changed = { id: '1', note: 'new' };
+    stage.stream(11, update(changed, ['large'], null, announced(shape)));
+    const old = { id: '2', note: null, large: null };
+    stage.stream(12, remove(old, announced(shape)));
+    stage.read('10:10:', ['1', '2', '3'], { table: of });
+    expect(stage.heard).toEqual([{ rows: ['3'], fills: [['1', [2]]] }]);
+  });
+
+  it('is read again where there is none and it was changed all the same', () => {
+    const shape: Shape = { identity: [], replicaIdentity: 'nothing' };
+    const of = table(shape);
+    const stage = tracking({}, of);
+    stage.stream(11, update({ id: '1' }, [], null, announced(shape)));
+    stage.read('10:10:', ['1'], { table: of });
+    expect(stage.heard).toEqual([['identity', 1]]);
+  });
+
   it('is told by the table, whatever that is called', () => {
     const stage = new Stage();
     stage.window.track(table({ oid: 7, table: 'Order' }), null);

@@ -34,6 +34,8 @@ export class PlannedTable {
   readToEnd = false;
   /** Rows that lack columns are being read. */
   readsKeys = false;
+  /** Pages of the whole table that were handed over, also in vain. */
+  #pages = 0;
   /** Times that the whole table was read in vain. */
   inVain = 0;
   /** Chunks are used that see every transaction below this one; `null` when any is, `unknown` when it was not asked yet. */
@@ -113,7 +115,10 @@ export class PlannedTable {
     lacking: LackingRows | null,
   ): void {
     if (part.kind === 'page') {
-      this.state = { state: part.last ? 'done' : 'copying' };
+      this.#pages += 1;
+      this.state = part.last
+        ? { state: 'done' }
+        : { state: 'copying', pages: this.#pages };
       return;
     }
     if (part.kind === 'keys') this.readsKeys = false;
@@ -134,11 +139,11 @@ export class PlannedTable {
     } else this.lacks(lacking);
   }
 
-  /** Rows of it lack columns, in what was handed over. */
+  /** Rows of it lack columns, in what was handed over. When none is left, it takes one more chunk that finds none until it is done. */
   lacks(lacking: LackingRows | null): void {
     if (this.state.state !== 'reading') return;
-    if (this.onlyLacks && lacking === null) this.state = { state: 'done' };
-    else this.state = { ...this.state, lacking };
+    if (this.onlyLacks && lacking === null) return;
+    this.state = { ...this.state, lacking };
   }
 
   /** It is read from its beginning; the sink keeps what it has. */

@@ -1,4 +1,5 @@
 import type { Row } from '../../model/change.js';
+import type { PublishedTable } from '../../server/published-table.js';
 import type { RawRow } from '../raw-row.js';
 
 /** Tells the rows of a table apart, as the server's text. No text of PostgreSQL holds a NUL, and NULL is told from the empty text. */
@@ -21,6 +22,24 @@ export function identityOf(
 ): RowIdentity {
   const names = columns.filter(({ key }) => key).map(({ name }) => name);
   return { columns: names, text: names.join(SEPARATOR) };
+}
+
+/**
+ * By which columns rows are told apart that were read. REPLICA IDENTITY FULL of a partitioned table says nothing of its partitions, which have
+ * one of their own: old rows may lack all but the key then, and the key is in whole ones too.
+ */
+export function identityOfTable({
+  replicaIdentity,
+  columns,
+  orderKey,
+}: Pick<
+  PublishedTable,
+  'replicaIdentity' | 'columns' | 'orderKey'
+>): RowIdentity {
+  if (replicaIdentity !== 'full' || orderKey === null)
+    return identityOf(columns);
+  const key = new Set(orderKey.map(({ name }) => name));
+  return identityOf(columns.map(({ name }) => ({ name, key: key.has(name) })));
 }
 
 /** `null` when a column of the identity is not there, or not as text. */

@@ -11,6 +11,7 @@ import type { Chunk, Fill, ReadyChunk } from './chunk.js';
 import type { Lack, LackingRows } from './lacking-rows.js';
 import {
   identityOf,
+  identityOfTable,
   keyOfRecord,
   keyOfRow,
   type RowIdentity,
@@ -23,6 +24,8 @@ import { sees, type VisibleTransactions } from './visibility.js';
 export class TrackedTable {
   readonly changed = new ChangedRows();
   readonly #identity: RowIdentity;
+  /** Of the columns that the stream announces as its replica identity. */
+  readonly #announcedAs: string;
   readonly #places: ReadonlyMap<string, number>;
   readonly #identityPlaces: readonly number[];
   /** The shape that was announced last, and how it tells rows apart. */
@@ -34,12 +37,14 @@ export class TrackedTable {
     readonly lacking: LackingRows,
     public notBefore: bigint | null,
   ) {
-    this.#identity = identityOf(table.columns);
+    this.#identity = identityOfTable(table);
+    this.#announcedAs = identityOf(table.columns).text;
     this.#places = new Map(
       table.columns.map(({ name }, place) => [name, place]),
     );
-    this.#identityPlaces = table.columns.flatMap(({ key }, place) =>
-      key ? [place] : [],
+    const { columns } = this.#identity;
+    this.#identityPlaces = table.columns.flatMap(({ name }, place) =>
+      columns.includes(name) ? [place] : [],
     );
   }
 
@@ -54,8 +59,11 @@ export class TrackedTable {
     xid: number,
     keep: boolean,
   ): void {
-    const identity = this.#identityIn(message.relation);
-    if (!this.keyed || identity.text !== this.#identity.text) {
+    const identity = this.#identity;
+    if (
+      !this.keyed ||
+      this.#identityIn(message.relation).text !== this.#announcedAs
+    ) {
       if (keep) this.changed.unnamed(xid);
       // Rows that lack columns are not found again under another identity.
       if (
@@ -66,7 +74,11 @@ export class TrackedTable {
         this.lacking.giveUp(xid);
       return;
     }
-    if (identity.columns.length === 0) return;
+    if (identity.columns.length === 0) {
+      // Partitions may have an identity where their root has none.
+      if (message.kind !== 'insert' && keep) this.changed.unnamed(xid);
+      return;
+    }
     switch (message.kind) {
       case 'insert':
         return this.#replaced(keyOfRecord(message.record, identity), xid, keep);
@@ -91,7 +103,7 @@ export class TrackedTable {
   /** Whether it is known of every row of the chunk whether the stream has brought it. */
   tells({ table, visible }: Chunk): boolean {
     return (
-      identityOf(table.columns).text === this.#identity.text &&
+      identityOf(table.columns).text === this.#announcedAs &&
       this.changed.tellsAll(visible)
     );
   }
