@@ -38,7 +38,10 @@ export interface SnapshotContext {
   readonly pipeline: string;
   readonly slotName: string;
   readonly mode: SnapshotMode;
-  /** `schema.table`: all rows of one call are of one table. Empty when {@link SnapshotContext.complete} comes for no table. */
+  /**
+   * `schema.table`: all rows of one call are of one table. `''` for a call of the mode `incremental` that is for no table: with
+   * {@link SnapshotContext.complete}, or with {@link SnapshotContext.progress} alone.
+   */
   readonly relation: string;
   /** Where the slot begins: the stream brings what commits from here on. */
   readonly snapshotLsn: Lsn;
@@ -47,7 +50,7 @@ export interface SnapshotContext {
    * table, also for an empty one, and again when the copy of the table begins anew.
    */
   readonly firstForTable: boolean;
-  /** Everything is copied; it comes once, without rows, in the mode `incremental`. */
+  /** Everything is copied; it comes without rows, in the mode `incremental`, and again at the end of each `pipeline.snapshot()`. */
   readonly complete: boolean;
   /**
    * What to store with the rows, in the same database transaction, so that a later start goes on behind them; `null` in the mode `initial`.
