@@ -168,7 +168,9 @@ describe('a copy that fails', () => {
       if (relation === 'public.a') throw reason;
       await other.promise;
     };
-    const failed = copy.run({ parallelTables: 2 }).catch((error: unknown) => error);
+    const failed = copy
+      .run({ parallelTables: 2 })
+      .catch((error: unknown) => error);
     await waitFor(() => copy.pages.length === 2 && copy.running === 1);
     await copyGone(source);
     expect(copy.running).toBe(1);
@@ -176,6 +178,16 @@ describe('a copy that fails', () => {
     expect(await failed).toBe(reason);
     expect(copy.pages).toHaveLength(2);
     expect(copy.told).toHaveLength(1);
+  });
+
+  it('because its sink found a table of its own missing, is not taken for an altered source', async () => {
+    const source = await filled();
+    const copy = await copying(source);
+    copy.during = async () => {
+      await source.query('select from missing');
+    };
+    const error = await failure(source, copy.run());
+    expect(error).toMatchObject({ code: '42P01' });
   });
 
   it.each([1, 2])(
