@@ -475,7 +475,9 @@ describe('the transaction of a chunk', () => {
       [NAME],
     );
     await terminateBackend(database, present(row).pid);
-    await expect(first(reader, readable, 10)).rejects.toThrow();
+    await expect(first(reader, readable, 10)).rejects.toThrow(
+      /terminating connection|terminated/,
+    );
     expect((await first(reader, readable, 10)).chunk.rows.length).toBe(10);
   });
 
@@ -485,10 +487,9 @@ describe('the transaction of a chunk', () => {
     const error = await reader
       .behind(readable, order, ['SECRET'], 5)
       .catch((reason: unknown) => reason);
-    expect(judgeError(error, 'streaming')).toEqual({
-      class: 'permanent',
-      reason: expect.not.stringContaining('SECRET'),
-    });
+    const judged = judgeError(error, 'streaming');
+    expect(judged.class).toBe('permanent');
+    expect(judged.reason).not.toContain('SECRET');
   });
 });
 

@@ -261,10 +261,12 @@ describe('a snapshot reads the columns that are streamed', () => {
     },
     'without generated ones (R01)': {
       schema: `create table t(id int primary key, g int generated always as (id * 2) stored, z int);
-        create publication p for all tables; create publication q for table t (id, z)`,
+        create table u(id int primary key, g int generated always as (id * 2) stored, z int);
+        create publication p for table t; create publication q for table u (z, id)`,
       publications: ['p', 'q'],
-      insert: 'insert into t values (1, default, 3)',
-      rows: ['public.t {"id":1,"z":3}'],
+      insert:
+        'insert into t values (1, default, 3); insert into u values (1, default, 3)',
+      rows: ['public.t {"id":1,"z":3}', 'public.u {"id":1,"z":3}'],
     },
     'with stored generated ones, where a publication has them (R01)': {
       since: 18,

@@ -45,7 +45,6 @@ it('initial snapshots under eight writers lose nothing, also those whose slot be
       await Promise.all(writers);
     }
     await pipeline.caughtUp();
-    console.log(tries, found, Math.round(performance.now()));
     if (applied[0]?.commitLsn === copied[0]?.context.snapshotLsn) found += 1;
     expect(await compareTables(source, target)).toEqual(NO_DIFFERENCE);
     await pipeline.stop();

@@ -9,7 +9,7 @@ import { Writer } from './writer/writer.js';
 const ROWS = 200_000;
 const SEED = 20_260_102;
 /** Each of the writer's connections waits this long before a transaction. */
-const PAUSE_MS = 5;
+const PAUSE_MS = 20;
 const POLL_MS = 25;
 const TIMEOUT_MS = 120_000;
 

@@ -118,8 +118,11 @@ const application = await NestFactory.createApplicationContext(
   { logger: ['warn', 'error', 'fatal'] },
 );
 const pipeline = application.get<Pipeline>(getPipelineToken());
-pipeline.on('state', ({ to }) => say(to));
-pipeline.on('halt', ({ halt }) => say(halt.code));
+pipeline.on('state', ({ to }) => {
+  if (to !== 'halted') say(to);
+});
+// Not the word by which other applications say that all is over: this one may be told to begin anew.
+pipeline.on('halt', ({ halt }) => say(`halt ${halt.code}`));
 pipeline.on('snapshotCompleted', () => say('copied'));
 say(pipeline.state);
 process.on('message', (word) => {

@@ -124,6 +124,22 @@ describe.each(Object.keys(WIRINGS))('CheckpointTable over %s', (library) => {
     });
   });
 
+  it('stores the progress of a snapshot, in a table of an earlier version too', async () => {
+    await sink.checkpoints.load();
+    await database.query(
+      'ALTER TABLE replicant_checkpoints DROP COLUMN snapshot_progress',
+    );
+    expect(await sink.checkpoints.load()).toBeNull();
+    await sink.checkpoints.prepareProgress();
+    await sink.checkpoints.storeProgress('{"bound":["é","\\u0000","$1"]}');
+    await sink.apply(inserted(0x10n, { id: 1, total: 10 }));
+    await sink.checkpoints.storeProgress('two');
+    expect(await sink.checkpoints.load()).toMatchObject({
+      commitLsn: 0x10n,
+      progress: 'two',
+    });
+  });
+
   it('survives that others create the table at the same moment', async () => {
     for (let round = 0; round < 5; round++) {
       const sinks = Array.from({ length: 5 }, () => wiring.create());

@@ -19,7 +19,7 @@ export interface CheckpointStatements {
 /** @param table the table's name, quoted and with its schema */
 export function checkpointStatements(table: string): CheckpointStatements {
   return {
-    // A table that was made by an earlier version may lack the column for progress, which only some snapshots need.
+    // A table that was made by an earlier version may lack the column for progress, which only snapshots need.
     load: `SELECT stored.system_identifier AS server, stored.timeline::text AS timeline,
   stored.commit_lsn::text AS committed, stored.confirmed_lsn::text AS confirmed,
   stored.relations::text AS relations, to_jsonb(stored.*) ->> 'snapshot_progress' AS progress

@@ -14,6 +14,7 @@ import {
 } from '../model/snapshot-progress.js';
 import {
   furthestOf,
+  watermarkOf,
   type CheckpointPosition,
 } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
@@ -59,7 +60,8 @@ export async function openBackfill(
     maxPendingChunks,
     floor: progress.floor,
     progress: isPending(progress) ? null : progress,
-    appliedThrough: position.commitLsn,
+    appliedThrough: watermarkOf(position),
+    streamedFrom: confirmedFlush,
     fresh: position.commitLsn === null,
     meter,
     listed: (names) => subject.tables.copied(known ? names : null),

@@ -1,6 +1,7 @@
 import { SinkRetries } from '../deliver/sink-retries.js';
 import { answerOf } from '../model/answer.js';
 import { errorClass } from '../model/error-class.js';
+import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { watermarkBelow } from '../model/lsn.js';
 import {
@@ -130,6 +131,8 @@ export class InitialSnapshot {
   }
 
   async #deliver(page: InitialPage): Promise<void> {
+    if (this.#stopping.signal.aborted)
+      throw new ConnectionFault('the pipeline was stopped');
     // Every reader has adopted the snapshot: the transaction that exports it need not stay open.
     this.#released ??= this.#session.commands.query('select');
     await this.#released;

@@ -15,7 +15,7 @@ export interface ConsultedSink {
   /** @default 'mirror' */
   readonly kind?: SinkKind;
   readonly checkpoint: SinkCheckpoint;
-  snapshotProgress?(context: CheckpointContext): unknown;
+  readonly snapshotProgress?: (context: CheckpointContext) => unknown;
   readonly sessionIdentity?: (
     identity: SessionIdentity,
     context: SessionIdentityContext,

@@ -5,7 +5,7 @@ import { available, type CheckpointPosition } from './checkpoint-reading.js';
 /** Where a sink keeps the progress of a snapshot: as it says itself, or with its checkpoint. */
 export interface ProgressSource {
   readonly checkpoint: SinkCheckpoint;
-  snapshotProgress?(context: CheckpointContext): unknown;
+  readonly snapshotProgress?: (context: CheckpointContext) => unknown;
 }
 
 /**

@@ -3,12 +3,13 @@ import { quoteLiteral } from './identifiers.js';
 /**
  * Asks for the tables that a stream of publications carries, in the order of their names: a row for each published column
  * in the order of the table, or one row for a table without any. It wants an empty search_path.
+ *
+ * What belongs to a table is looked up for each by indexes of the catalog: a join would be one of nested loops over all of
+ * them while the catalog has no statistics of new tables.
  */
 export function publishedTablesSql(publications: readonly string[]): string {
   const names = publications.map(quoteLiteral).join(', ');
-  return `with recursive ${tables(names)},
-    ${LEAVES},
-    ${KEYS}
+  return `with ${tables(names)}
     select c.oid, n.nspname as schema, c.relname as table, pg_catalog.format('%I.%I', n.nspname, c.relname) as quoted_name,
       c.relkind = 'p' as partitioned, c.relreplident as identity, t.agreed, t.publications,
       case when s.not_streamed is null then t.row_filter
@@ -16,16 +17,16 @@ export function publishedTablesSql(publications: readonly string[]): string {
           pg_catalog.quote_literal(s.not_streamed::pg_catalog.text) || '::pg_catalog.oid[])') end as row_filter,
       s.rows, case when s.rows > 0 then pg_catalog.ceil(s.bytes / s.rows) end as row_bytes,
       a.attname as column, pg_catalog.quote_ident(a.attname) as quoted_column, a.atttypid as type, a.atttypmod as modifier,
-      c.relreplident = 'f' or i.attnum is not null as key,
-      o.columns as order_columns, o.place, y.quoted_type, y.operator_schema, y.quoted_collation
+      c.relreplident = 'f' or coalesce(a.attnum = any (i.attnums), false) as key,
+      pg_catalog.cardinality(o.attnums) as order_columns, k.place, k.quoted_type, k.operator_schema, k.quoted_collation
     from tables t
       join pg_catalog.pg_class c on c.oid = t.oid
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      left join sizes s on s.root = c.oid
+      left join lateral (${SIZES}) s on true
+      left join lateral (${IDENTITY}) i on true
+      left join lateral (${ORDER}) o on true
       left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = any (t.attnums)
-      left join (select distinct indrelid, attnum from keys where identity) i on i.indrelid = c.oid and i.attnum = a.attnum
-      left join ordered o on o.indrelid = c.oid and o.attnum = a.attnum
-      left join typed y on y.indrelid = c.oid and y.attnum = a.attnum
+      left join lateral (${KEY_COLUMN}) k on true
     order by n.nspname, c.relname, a.attnum`;
 }
 
@@ -43,10 +44,9 @@ function tables(names: string): string {
       where p.pubname in (${names}) and c.relkind in ('r', 'p') and c.relpersistence = 'p'),
     published as (
       select l.* from listed l
-      where not l.relispartition or l.oid not in (
-        select r.oid from (select distinct oid from listed where relispartition) r
-          cross join lateral pg_catalog.pg_partition_ancestors(r.oid) a(oid)
-          join listed e on e.oid = a.oid and e.oid <> r.oid)),
+      where not l.relispartition or not exists (
+        select from pg_catalog.pg_partition_ancestors(l.oid) a(oid)
+        where a.oid <> l.oid and (a.oid in (select oid from listed)) is true)),
     carried as (
       select p.oid, p.pubname, p.rowfilter,
         coalesce(pg_catalog.array_agg(a.attnum order by a.attnum) filter (where a.attnum is not null), '{}') as attnums
@@ -62,75 +62,71 @@ function tables(names: string): string {
       from carried group by oid)`;
 }
 
-/** Where the rows are: a table itself, or the leaves of a partitioned one. Asking for a size waits for whoever has locked the table. */
-const LEAVES = `leaves as (
-      select t.oid as root, t.oid from tables t
-      union all
-      select l.root, i.inhrelid from leaves l
-        join pg_catalog.pg_class c on c.oid = l.oid and c.relkind = 'p'
-        join pg_catalog.pg_inherits i on i.inhparent = l.oid),
-    locked as materialized (
-      select l.relation from pg_catalog.pg_locks l join pg_catalog.pg_database d on d.oid = l.database
-      where d.datname = pg_catalog.current_database() and l.mode = 'AccessExclusiveLock' and l.relation is not null),
-    measured as materialized (
-      select l.root, l.oid, c.relkind = 'r' and c.relpersistence = 'p' as streamed, c.reltuples,
-        case when c.relkind = 'r' and l.oid not in (select relation from locked)
-          then pg_catalog.pg_table_size(l.oid) end as bytes,
-        c.reltuples < 0 and c.relkind = 'r' and l.oid not in (select relation from locked)
-          and pg_catalog.pg_relation_size(l.oid) = 0 as empty
-      from leaves l join pg_catalog.pg_class c on c.oid = l.oid and c.relkind <> 'p'),
-    sizes as (
-      select m.root,
-        case when pg_catalog.bool_and(m.empty or m.reltuples >= 0) filter (where m.streamed)
-          then pg_catalog.sum(greatest(m.reltuples, 0)::pg_catalog.float8) filter (where m.streamed) end as rows,
-        case when pg_catalog.bool_and(m.bytes is not null) filter (where m.streamed)
-          then (pg_catalog.sum(m.bytes) filter (where m.streamed))::pg_catalog.float8 end as bytes,
-        pg_catalog.array_agg(m.oid order by m.oid) filter (where not m.streamed) as not_streamed
-      from measured m group by m.root)`;
+/**
+ * The rows are in the table itself, or in the leaves of a partitioned one. Of a table that was never analysed only its size tells, that there
+ * are none.
+ */
+const SIZES = `
+        with recursive parts(oid, relkind, relpersistence, reltuples) as (
+          select c.oid, c.relkind, c.relpersistence, c.reltuples
+          union all
+          select r.oid, r.relkind, r.relpersistence, r.reltuples from parts p
+            join pg_catalog.pg_inherits h on h.inhparent = p.oid and p.relkind = 'p'
+            join pg_catalog.pg_class r on r.oid = h.inhrelid)
+        select case when pg_catalog.bool_and(m.rows is not null) then pg_catalog.sum(m.rows::pg_catalog.float8) end as rows,
+          pg_catalog.sum(m.bytes::pg_catalog.float8) as bytes,
+          pg_catalog.array_agg(m.oid order by m.oid) filter (where not m.streamed) as not_streamed
+        from (
+          select p.oid, true as streamed, case when p.reltuples > 0 then pg_catalog.pg_table_size(p.oid) end as bytes,
+            case when p.reltuples >= 0 then p.reltuples when pg_catalog.pg_relation_size(p.oid) = 0 then 0 end as rows
+          from parts p where p.relkind = 'r' and p.relpersistence = 'p'
+          union all
+          select p.oid, false, 0, 0 from parts p where p.relkind <> 'p' and not (p.relkind = 'r' and p.relpersistence = 'p')) m`;
+
+/** A key has no columns that its index merely includes. A deferrable primary key is no replica identity. */
+const IDENTITY = `
+        select (x.indkey::pg_catalog.int2[])[0:x.indnkeyatts - 1] as attnums, x.indclass
+        from pg_catalog.pg_index x where x.indrelid = c.oid and x.indisvalid and x.indimmediate
+          and case c.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end
+        limit 1`;
+
+/** The operator by which rows that follow another are found. */
+const COMPARISON = `pg_catalog.pg_opclass e
+            join pg_catalog.pg_amop g on g.amopfamily = e.opcfamily and g.amopstrategy = 5
+              and g.amoplefttype = e.opcintype and g.amoprighttype = e.opcintype
+            join pg_catalog.pg_operator r on r.oid = g.amopopr and r.oprname = '>'`;
 
 /**
- * An index has columns beside its key (INCLUDE). It orders rows as ORDER BY does when it is a B-tree whose operator classes are the default
- * ones and whose collations are those of the columns. A deferrable primary key is no replica identity.
+ * An index orders rows as ORDER BY does when it is a B-tree whose operator classes are the default ones, and whose collations are those of
+ * the columns.
  */
-const KEYS = `keys as materialized (
-      select x.indrelid, x.indexrelid, x.indisprimary, k.attnum, k.place, a.atttypid, a.attcollation, n.nspname as operator_schema,
-        m.amname = 'btree' and c.opcdefault and o.oprname = '>'
-          and x.indcollation[k.place - 1] = a.attcollation as ordering,
-        x.indimmediate and case r.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end as identity
-      from tables t
-        join pg_catalog.pg_class r on r.oid = t.oid
-        join pg_catalog.pg_index x on x.indrelid = t.oid and (x.indisprimary or x.indisreplident) and x.indisvalid
-        cross join lateral pg_catalog.unnest(x.indkey::pg_catalog.int2[]) with ordinality k(attnum, place)
-        join pg_catalog.pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum
-        join pg_catalog.pg_opclass c on c.oid = x.indclass[k.place - 1]
-        join pg_catalog.pg_am m on m.oid = c.opcmethod
-        left join pg_catalog.pg_amop g on g.amopfamily = c.opcfamily and g.amopstrategy = 5
-          and g.amoplefttype = c.opcintype and g.amoprighttype = c.opcintype
-        left join pg_catalog.pg_operator o on o.oid = g.amopopr
-        left join pg_catalog.pg_namespace n on n.oid = o.oprnamespace
-      where k.place <= x.indnkeyatts),
-    chosen as (
-      select distinct on (indrelid) indexrelid from (
-        select indrelid, indexrelid, indisprimary from keys
-        group by indrelid, indexrelid, indisprimary
-        having pg_catalog.bool_and(ordering is true) and (indisprimary or pg_catalog.bool_and(identity))) usable
-      order by indrelid, indisprimary desc),
-    bases(domain, type) as (
-      select distinct atttypid, atttypid from keys
-      union
-      select b.domain, t.typbasetype from bases b join pg_catalog.pg_type t on t.oid = b.type and t.typtype = 'd'),
-    ordered as materialized (
-      select distinct on (k.indrelid, k.attnum) k.indrelid, k.attnum, k.place,
-        pg_catalog.count(*) over (partition by k.indrelid) as columns
-      from chosen c join keys k on k.indexrelid = c.indexrelid
-      order by k.indrelid, k.attnum, k.place),
-    typed as materialized (
-      select distinct on (k.indrelid, k.attnum) k.indrelid, k.attnum,
-        pg_catalog.format('%I.%I', n.nspname, t.typname) as quoted_type, coalesce(pg_catalog.quote_ident(k.operator_schema), 'pg_catalog') as operator_schema,
-        (select pg_catalog.format('%I.%I', s.nspname, l.collname) from pg_catalog.pg_collation l
-          join pg_catalog.pg_namespace s on s.oid = l.collnamespace where l.oid = k.attcollation) as quoted_collation
-      from keys k
-        join bases b on b.domain = k.atttypid
-        join pg_catalog.pg_type t on t.oid = b.type and t.typtype <> 'd'
-        join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-      order by k.indrelid, k.attnum, k.ordering desc nulls last)`;
+const ORDER = `
+        select (x.indkey::pg_catalog.int2[])[0:x.indnkeyatts - 1] as attnums, x.indclass
+        from pg_catalog.pg_index x where x.indrelid = c.oid and x.indisvalid
+          and (x.indisprimary or x.indimmediate and x.indisreplident and c.relreplident = 'i')
+          and x.indnkeyatts = (
+            select pg_catalog.count(distinct d.attnum)
+            from pg_catalog.generate_series(0, x.indnkeyatts - 1) p(place)
+              join pg_catalog.pg_attribute d on d.attrelid = c.oid and d.attnum = x.indkey[p.place]
+              join ${COMPARISON} on e.oid = x.indclass[p.place]
+              join pg_catalog.pg_am m on m.oid = e.opcmethod and m.amname = 'btree'
+            where e.opcdefault and x.indcollation[p.place] = d.attcollation)
+        order by x.indisprimary desc limit 1`;
+
+/** Of a column by which rows are ordered, or found by the replica identity. */
+const KEY_COLUMN = `
+        with recursive bases(type) as (
+          select a.atttypid
+          union all
+          select d.typbasetype from bases b join pg_catalog.pg_type d on d.oid = b.type and d.typtype = 'd')
+        select p.place, pg_catalog.format('%I.%I', h.nspname, d.typname) as quoted_type,
+          coalesce(pg_catalog.quote_ident(q.nspname), 'pg_catalog') as operator_schema,
+          (select pg_catalog.format('%I.%I', u.nspname, l.collname) from pg_catalog.pg_collation l
+            join pg_catalog.pg_namespace u on u.oid = l.collnamespace where l.oid = a.attcollation) as quoted_collation
+        from (select pg_catalog.array_position(o.attnums, a.attnum) as place) p
+          left join (${COMPARISON} join pg_catalog.pg_namespace q on q.oid = r.oprnamespace)
+            on e.oid = coalesce(o.indclass[p.place - 1], i.indclass[pg_catalog.array_position(i.attnums, a.attnum) - 1])
+          cross join bases b
+          join pg_catalog.pg_type d on d.oid = b.type and d.typtype <> 'd'
+          join pg_catalog.pg_namespace h on h.oid = d.typnamespace
+        where a.attnum = any (o.attnums) or a.attnum = any (i.attnums)`;

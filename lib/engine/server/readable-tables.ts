@@ -1,12 +1,11 @@
 import { HaltError } from '../model/halt.js';
-import { quoteLiteral } from './identifiers.js';
 import type { PublishedTable } from './published-table.js';
 import type { CommandSession, TextRow } from './session.js';
 
 const NAMED_TABLES = 10;
 
 /**
- * Makes sure that the role of the session may read every published row and column of the tables, before the first is read. Of a
+ * Makes sure that the role of the session may lock the tables and read every row of them, before the first is read. Of a
  * partitioned table it needs privileges on the table itself alone. Reads catalogs alone.
  *
  * @throws {HaltError} `preflight/select_privilege`, `preflight/row_security`, with the SQL that mends it
@@ -27,41 +26,18 @@ export async function requireReadable(
 }
 
 /**
- * Tables that cannot be read whole, in the order of their names. A privilege on a table is one on all its columns. A row filter may read
- * columns that are not published; the server knows them as what the filter depends on.
+ * Tables that cannot be read whole, in the order of their names. Privileges on columns are not enough: locking a table asks for one on the
+ * table.
  */
 function obstacles(tables: readonly PublishedTable[]): string {
-  const wanted = tables.map(({ oid, columns, rowFilter }) => ({
-    oid,
-    columns: columns.map(({ name }) => name),
-    filter: rowFilter,
-  }));
-  return `with
-    wanted as materialized (
-      select * from pg_catalog.json_to_recordset(${quoteLiteral(JSON.stringify(wanted))})
-        as w (oid pg_catalog.oid, columns pg_catalog.json, filter pg_catalog.text)),
-    needed as (
-      select w.oid, a.attnum from wanted w
-        cross join lateral pg_catalog.json_array_elements_text(w.columns) n(name)
-        join pg_catalog.pg_attribute a on a.attrelid = w.oid and a.attname = n.name
-      union all
-      select w.oid, d.refobjsubid from wanted w
-        join pg_catalog.pg_publication_rel r on r.prrelid = w.oid
-          and pg_catalog.strpos(w.filter, pg_catalog.pg_get_expr(r.prqual, r.prrelid)) > 0
-        join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_publication_rel'::pg_catalog.regclass and d.objid = r.oid
-          and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.refobjid = w.oid
-          and d.refobjsubid > 0 and (r.prattrs is null or d.refobjsubid <> all (r.prattrs))),
-    judged as (
+  const oids = tables.map(({ oid }) => oid).join(',');
+  return `with judged as (
       select n.nspname, c.relname,
         pg_catalog.has_schema_privilege(n.oid, 'USAGE') as reachable,
-        pg_catalog.has_table_privilege(c.oid, 'SELECT')
-          or pg_catalog.has_any_column_privilege(c.oid, 'SELECT') and not exists (
-            select from needed r where r.oid = c.oid
-              and not pg_catalog.has_column_privilege(c.oid, r.attnum::pg_catalog.int2, 'SELECT')) as readable,
+        pg_catalog.has_table_privilege(c.oid, 'SELECT') as readable,
         pg_catalog.row_security_active(c.oid) as secured
-      from wanted w
-        join pg_catalog.pg_class c on c.oid = w.oid
-        join pg_catalog.pg_namespace n on n.oid = c.relnamespace)
+      from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where c.oid = any ('{${oids}}'::pg_catalog.oid[]))
     select pg_catalog.quote_ident(current_user) as role, pg_catalog.quote_ident(nspname) as schema,
       pg_catalog.format('%I.%I', nspname, relname) as name, reachable, readable
     from judged where not reachable or not readable or secured order by nspname, relname`;

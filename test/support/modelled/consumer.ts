@@ -1,8 +1,9 @@
-import {
-  ChunkWindow,
-  type DiscardReason,
-  type WindowLimits,
-} from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import { ChunkWindow } from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import type {
+  DiscardReason,
+  WindowLimits,
+  WindowPorts,
+} from '../../../lib/engine/snapshot/incremental/window-ports.js';
 import type {
   Chunk,
   ReadyChunk,
@@ -28,6 +29,8 @@ export interface ModelProgress {
 export class DurableState {
   readonly sink = new ModelSink();
   readonly keyless = new KeylessSink();
+  /** How many commits were in the log when the slot began. */
+  slotBegins = 0;
   /** Of the last transaction that was applied. */
   checkpoint: Lsn = 0n;
   progress: ModelProgress = {
@@ -90,12 +93,15 @@ export class ModelConsumer {
       ({ commitLsn }) => commitLsn > checkpoint,
     );
     const next = first < 0 ? source.log.length : first;
-    this.stream = new ServerStream(source, Math.max(0, next - again));
+    this.stream = new ServerStream(
+      source,
+      Math.max(durable.slotBegins, next - again),
+    );
     const isUncertain =
       progress.uncertain !== null && checkpoint >= progress.uncertain;
     this.#readyBound = isUncertain ? null : progress.bound;
     this.#readBound = this.#readyBound;
-    this.window = new ChunkWindow(limits, {
+    const ports: WindowPorts = {
       ready: (ready) => this.#ready(ready),
       askPosition: () => this.stream.ask(),
       discarded: (chunks, reason) => {
@@ -113,7 +119,8 @@ export class ModelConsumer {
         this.#push(null, null);
       },
       lackingUncertain: (commitLsn) => this.#push(null, commitLsn),
-    });
+    };
+    this.window = new ChunkWindow(limits, ports, checkpoint);
     if (!progress.done)
       this.window.track(
         table.published,
@@ -316,8 +323,11 @@ export class ModelConsumer {
   #nextRead(): ReadingChunk['kind'] | null {
     if (this.table.kind === 'keyless') return this.#isRead ? null : 'page';
     if (!this.#isRead) return 'ordered';
+    if (!this.#isReady || this.#waiting.length > 0) return null;
     // Also when the stream has brought all that was lacking: the end of the table comes with a chunk.
-    return this.#isReady && this.#waiting.length === 0 ? 'keys' : null;
+    return this.window.lacking(this.table.published.oid) === 'read-again'
+      ? null
+      : 'keys';
   }
 
   #takeSnapshot(kind: ReadingChunk['kind']): ReadingChunk {

@@ -1,4 +1,4 @@
-import type { WindowLimits } from '../../../lib/engine/snapshot/incremental/chunk-window.js';
+import type { WindowLimits } from '../../../lib/engine/snapshot/incremental/window-ports.js';
 import { DurableState, ModelConsumer } from './consumer.js';
 import { ModelTable, type TableKind } from './messages.js';
 import { ModelSource, type ModelTransaction } from './source.js';
@@ -44,14 +44,13 @@ export class Run {
     for (let id = 0; id < rows; id++) this.source.write(first, id % KEYS, true);
     this.source.commit(first);
     if (!inRecovery) this.source.show(first);
-    // The slot begins here.
-    this.durable.checkpoint = first.changes.length > 0 ? 1_000n : 0n;
     this.consumer = this.#connect(0);
   }
 
   /** The slot begins behind everything that is in the log. */
   beginSlot(): void {
     this.durable.checkpoint = this.source.log.at(-1)?.commitLsn ?? 0n;
+    this.durable.slotBegins = this.source.log.length;
     this.consumer = this.#connect(0);
   }
 

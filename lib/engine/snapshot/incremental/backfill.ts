@@ -12,11 +12,7 @@ import { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import type { Chunk, ReadyChunk } from './chunk.js';
 import { ChunkReader, type ReadableTable } from './chunk-reader.js';
-import {
-  ChunkWindow,
-  type DiscardReason,
-  WINDOW_BYTES,
-} from './chunk-window.js';
+import { ChunkWindow } from './chunk-window.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { HandOver } from './hand-over.js';
 import type { Part, PlannedTable } from './planned-table.js';
@@ -26,6 +22,7 @@ import type {
 } from '../../model/snapshot-progress.js';
 import type { RowMessage, StreamWatch } from './stream-watch.js';
 import { readNextXid } from './transactions.js';
+import { type DiscardReason, WINDOW_BYTES } from './window-ports.js';
 
 /** What a backfill is told, and what it asks of its connection. */
 export interface BackfillPorts {
@@ -40,8 +37,10 @@ export interface BackfillPorts {
   readonly floor: Lsn;
   /** What is stored; `null` when nothing is. */
   readonly progress: SnapshotProgress | null;
-  /** The last commit that the sink has applied; `null` for none. */
+  /** What commits up to here was applied, and is not handed over again; `null` for nothing. */
   readonly appliedThrough: Lsn | null;
+  /** What commits from here on comes by the stream, also when it was applied. */
+  readonly streamedFrom: Lsn;
   /** Nothing was ever delivered through this slot. */
   readonly fresh: boolean;
   readonly meter: SnapshotMeter;
@@ -89,6 +88,8 @@ export class Backfill {
   readonly #waiters = new Map<PlannedTable, Deferred<void>>();
   #loop: Promise<void> = Promise.resolve();
   #ended = false;
+  /** Commit of the transaction that was begun last. */
+  #begun: Lsn = 0n;
 
   private constructor(ports: BackfillPorts, found: Found) {
     const { plan, copyable, notBefore } = found;
@@ -107,6 +108,8 @@ export class Backfill {
         lackingChanged: (table) => this.#lackingChanged(table),
         lackingUncertain: (commitLsn) => this.#lackingUncertain(commitLsn),
       },
+      ports.appliedThrough ?? 0n,
+      plan.uncertain,
     );
     this.#handOver = new HandOver(plan, ports);
     this.#reader = new ChunkReader(this.#target);
@@ -158,13 +161,16 @@ export class Backfill {
       get active() {
         return window.active;
       },
-      begin: (message) => window.begin(message),
+      begin: (message) => {
+        this.#begun = message.finalLsn;
+        window.begin(message);
+      },
       change: (message) => {
         if (this.#untouched.size > 0) this.#touch(message);
         window.change(message);
       },
       arriving: () => window.arriving(),
-      ended: () => window.ended(),
+      ended: () => this.#transactionEnded(),
       commit: (message) => window.commit(message),
       keepalive: (position) => window.keepalive(position),
     };
@@ -276,7 +282,6 @@ export class Backfill {
       part.first &&
       (planned.touched || planned.inVain > 0);
     planned.handOver(part, chunk.rows, this.#lacking(planned));
-    this.#plan.uncertainSince(null);
     const done = planned.isDone;
     const { oid, name } = planned.table;
     if (done) this.#window.untrack(oid);
@@ -320,13 +325,21 @@ export class Backfill {
 
   #lackingChanged({ oid }: PublishedTable): void {
     const planned = this.#plan.find(oid);
-    this.#plan.uncertainSince(null);
     // Of a table that is read from its beginning nothing needs to be known.
     if (planned?.isReading !== true) return;
     if (this.#window.lacking(oid) === 'read-again') planned.beginAgain();
     else planned.lacks(this.#lacking(planned));
     this.#progress();
     this.#reading.wake();
+  }
+
+  /** Which rows it leaves without columns is known then, and what is stored next says so. */
+  #transactionEnded(): void {
+    const { uncertain } = this.#plan;
+    const settles = uncertain !== null && this.#begun >= uncertain;
+    if (settles) this.#plan.uncertainSince(null);
+    this.#window.ended();
+    if (settles) this.#progress();
   }
 
   #lackingUncertain(commitLsn: Lsn): void {

@@ -5,68 +5,19 @@ import type {
 } from '../../model/replication-message.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import type { RawRow } from '../raw-row.js';
-import type { Chunk, ReadyChunk } from './chunk.js';
+import type { Chunk } from './chunk.js';
 import { type LackingRow, LackingRows } from './lacking-rows.js';
+import { PendingChunks } from './pending-chunks.js';
 import { RequiredTransactions } from './required-transactions.js';
 import { rowKey } from './row-identity.js';
-import { StreamPosition, type Waiting } from './stream-position.js';
 import type { RowMessage, StreamWatch } from './stream-watch.js';
 import { TrackedTable } from './tracked-table.js';
 import { sees, type VisibleTransactions } from './visibility.js';
-
-/** How much is held for chunks. */
-export interface WindowLimits {
-  /** Chunks that wait for the stream or for the sink. */
-  readonly pendingChunks: number;
-  /** Bytes of their rows. */
-  readonly pendingBytes: number;
-  /** Bytes of what is kept of rows that the stream has changed. */
-  readonly changedBytes: number;
-  /** Bytes of the keys of rows that lack columns, for each table. */
-  readonly lackingBytes: number;
-}
-
-/** Limits beside the number of chunks. */
-export const WINDOW_BYTES = {
-  pendingBytes: 16 * 1024 * 1024,
-  changedBytes: 16 * 1024 * 1024,
-  lackingBytes: 1024 * 1024,
-} as const satisfies Partial<WindowLimits>;
-
-/**
- * Why chunks were thrown away:
- *
- * - `contended`: a table whose rows cannot be told apart was changed
- * - `identity`: the stream tells the rows of the table apart in another way
- * - `memory`: too many rows were changed while chunks waited
- * - `lacking`: too many rows lack columns: the table has to be read from its beginning
- */
-export type DiscardReason = 'contended' | 'identity' | 'memory' | 'lacking';
-
-/** What a window asks of whoever reads chunks and hands them over. All are called in the order of the stream. */
-export interface WindowPorts {
-  /** What is left of a chunk goes to the sink, behind everything that the stream has brought until now. */
-  ready(chunk: ReadyChunk): void;
-  /** A chunk waits for the stream: asks the server for its position. */
-  askPosition(): void;
-  /** These chunks do not come, nor one that is being read: reading goes on behind the last that was ready. */
-  discarded(chunks: readonly Chunk[], reason: DiscardReason): void;
-  /**
-   * Rows of the table came to lack columns in the transaction that was received: {@link ChunkWindow.lacking} has to be durable before the
-   * sink has applied it.
-   */
-  lackingChanged(table: PublishedTable): void;
-  /**
-   * A transaction is handed over before its end was received, so that {@link WindowPorts.lackingChanged} may come too late. A progress that is
-   * durable before it has to name its position: when the checkpoint has reached that position after a crash, and no later progress is stored,
-   * tables of which a part was copied are read from their beginning.
-   */
-  lackingUncertain(commitLsn: Lsn): void;
-}
-
-interface PendingChunk extends Waiting {
-  readonly chunk: Chunk;
-}
+import type {
+  DiscardReason,
+  WindowLimits,
+  WindowPorts,
+} from './window-ports.js';
 
 interface OpenTransaction {
   readonly xid: number;
@@ -86,13 +37,14 @@ interface OpenTransaction {
 export class ChunkWindow implements StreamWatch {
   readonly #limits: WindowLimits;
   readonly #ports: WindowPorts;
+  readonly #appliedThrough: Lsn;
+  readonly #uncertain: Lsn | null;
   readonly #tables = new Map<number, TrackedTable>();
   readonly #required = new RequiredTransactions();
-  readonly #position = new StreamPosition();
-  #pending: PendingChunk[] = [];
+  readonly #pending: PendingChunks;
   /** Chunks that were ready and that the sink has not taken. */
   #untaken = 0;
-  #heldBytes = 0;
+  #untakenBytes = 0;
   #changedBytes = 0;
   /** No snapshot that is used from now on is older, but for those of pending chunks. */
   #known: VisibleTransactions | null = null;
@@ -102,17 +54,22 @@ export class ChunkWindow implements StreamWatch {
   #open: OpenTransaction | null = null;
   /** What was already forgotten. */
   #forgotten: VisibleTransactions | null = null;
-  /**
-   * The server was asked for its position. It is asked anew when it has answered: of two answers that a chunk waits for, the second was
-   * then given after the chunk was read.
-   */
-  #asked = false;
-  /** An answer of the server came at a time at which it said nothing. */
-  #askAgain = false;
 
-  constructor(limits: WindowLimits, ports: WindowPorts) {
+  /**
+   * @param appliedThrough - what commits up to here was applied before, and comes again without being handed over: tables are tracked from
+   * behind it
+   */
+  constructor(
+    limits: WindowLimits,
+    ports: WindowPorts,
+    appliedThrough: Lsn,
+    uncertain: Lsn | null = null,
+  ) {
     this.#limits = limits;
     this.#ports = ports;
+    this.#appliedThrough = appliedThrough;
+    this.#uncertain = uncertain;
+    this.#pending = new PendingChunks(() => ports.askPosition());
   }
 
   get active(): boolean {
@@ -127,8 +84,8 @@ export class ChunkWindow implements StreamWatch {
   /** Whether there is room for one more chunk. */
   get mayRead(): boolean {
     return (
-      this.#pending.length + this.#untaken < this.#limits.pendingChunks &&
-      this.#heldBytes < this.#limits.pendingBytes
+      this.#pending.count + this.#untaken < this.#limits.pendingChunks &&
+      this.#pending.bytes + this.#untakenBytes < this.#limits.pendingBytes
     );
   }
 
@@ -195,19 +152,17 @@ export class ChunkWindow implements StreamWatch {
       this.#forget();
       return 'stale';
     }
-    const pending = { chunk, readAt: chunk.readAt, told: null, reached: false };
-    this.#pending.push(pending);
-    this.#heldBytes += chunk.bytes;
+    this.#pending.push(chunk);
     this.#forget();
     if (this.#open === null) this.#release();
-    if (!this.#asked) this.#ask();
+    this.#pending.ask();
     return 'pending';
   }
 
   /** The sink has taken a chunk that was ready. */
   taken({ bytes }: Chunk): void {
     this.#untaken -= 1;
-    this.#heldBytes -= bytes;
+    this.#untakenBytes -= bytes;
   }
 
   /** A snapshot that was taken while nothing was being read: what it sees is forgotten. */
@@ -231,15 +186,14 @@ export class ChunkWindow implements StreamWatch {
   }
 
   begin({ finalLsn, xid }: BeginMessage): void {
-    this.#position.moved(this.#pending);
-    this.#position.reach(finalLsn);
+    this.#pending.reach(finalLsn);
     this.#release();
     this.#open = { xid, finalLsn, floor: null, keep: true };
   }
 
   change(message: RowMessage): void {
     const open = this.#open;
-    if (open === null) return;
+    if (open === null || this.#isKnown(open)) return;
     if (message.kind === 'truncate') {
       for (const { oid } of message.relations)
         this.#tables.get(oid)?.truncate(open.xid, this.#keeps(open));
@@ -251,7 +205,12 @@ export class ChunkWindow implements StreamWatch {
     tracked.change(message, open.xid, this.#keeps(open));
     this.#changedBytes += tracked.changed.bytes - before;
     if (this.#changedBytes > this.#limits.changedBytes) this.#giveUp();
-    if (tracked.lacking.tooMany) this.#discardOf(tracked);
+    if (tracked.lacking.tooMany) this.#discard('lacking', tracked.table.oid);
+  }
+
+  /** What was applied before was told before, but for the transaction at which the progress was left in doubt. */
+  #isKnown({ finalLsn }: OpenTransaction): boolean {
+    return finalLsn <= this.#appliedThrough && finalLsn !== this.#uncertain;
   }
 
   arriving(): void {
@@ -267,45 +226,35 @@ export class ChunkWindow implements StreamWatch {
 
   commit({ endLsn }: CommitMessage): void {
     this.#open = null;
-    this.#position.moved(this.#pending);
-    this.#position.reach(endLsn);
+    this.#pending.reach(endLsn);
     this.#release();
-    if (this.#askAgain) this.#ask();
+    this.#pending.askAgain();
   }
 
   keepalive(position: Lsn): void {
-    this.#asked = false;
-    // What it tells says nothing of the transaction that it comes in.
     if (this.#open !== null) {
-      this.#askAgain = true;
+      this.#pending.toldWithin();
       return;
     }
-    this.#position.told(position, this.#pending);
+    this.#pending.told(position);
     this.#release();
-    this.#ask();
-  }
-
-  #ask(): void {
-    this.#askAgain = false;
-    if (this.#pending.length === 0) return;
-    this.#asked = true;
-    this.#ports.askPosition();
+    this.#pending.ask();
   }
 
   /** Hands over the chunks that the stream has reached, in their order. */
   #release(): void {
     for (;;) {
-      const [head] = this.#pending;
-      if (head === undefined || !this.#position.isReached(head)) return;
-      const { chunk } = head;
+      const chunk = this.#pending.ready;
+      if (chunk === null) return;
       const tracked = this.#tables.get(chunk.table.oid);
       if (tracked === undefined || !tracked.tells(chunk)) {
-        this.#discard(0, tracked?.keyed === false ? 'contended' : 'identity');
+        this.#discard(tracked?.keyed === false ? 'contended' : 'identity');
         return;
       }
       const ready = tracked.left(chunk);
       this.#pending.shift();
       this.#untaken += 1;
+      this.#untakenBytes += chunk.bytes;
       this.#forget();
       this.#ports.ready(ready);
     }
@@ -321,7 +270,7 @@ export class ChunkWindow implements StreamWatch {
 
   /** The oldest snapshot that may still be used; `null` when none is known. */
   get #floor(): VisibleTransactions | null {
-    return this.#pending[0]?.chunk.visible ?? this.#known;
+    return this.#pending.first?.visible ?? this.#known;
   }
 
   /** Whether what the transaction changes has to be kept: a chunk may be used that does not see it. */
@@ -352,21 +301,13 @@ export class ChunkWindow implements StreamWatch {
     for (const { changed } of this.#tables.values())
       changed.giveUp(this.#required);
     this.#changedBytes = 0;
-    this.#discard(0, 'memory');
+    this.#discard('memory');
   }
 
-  /** Throws away chunks of the table, and all behind them. */
-  #discardOf({ table }: TrackedTable): void {
-    const first = this.#pending.findIndex(
-      ({ chunk }) => chunk.table.oid === table.oid,
-    );
-    if (first >= 0) this.#discard(first, 'lacking');
-  }
-
-  #discard(first: number, reason: DiscardReason): void {
-    const chunks = this.#pending.splice(first).map(({ chunk }) => chunk);
+  /** Throws away all chunks that wait, or those from the first of a table on. */
+  #discard(reason: DiscardReason, oid?: number): void {
+    const chunks = this.#pending.drop(oid);
     if (chunks.length === 0) return;
-    for (const { bytes } of chunks) this.#heldBytes -= bytes;
     this.#readInVain = this.#reading;
     this.#ports.discarded(chunks, reason);
   }

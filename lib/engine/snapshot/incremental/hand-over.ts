@@ -56,8 +56,8 @@ export class HandOver {
     context: Partial<SnapshotContext>,
     taken: () => void,
   ): void {
-    const { pipeline, slotName, deliver } = this.ports;
-    deliver({
+    const { pipeline, slotName } = this.ports;
+    this.ports.deliver({
       kind: 'chunk',
       rows,
       bytes,

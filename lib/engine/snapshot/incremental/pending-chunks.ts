@@ -1,0 +1,116 @@
+import type { Lsn } from '../../model/lsn.js';
+import type { Chunk } from './chunk.js';
+
+interface Pending {
+  readonly chunk: Chunk;
+  /** What the server told last, when nothing came since. */
+  told: Lsn | null;
+  /** There is nothing more to wait for. */
+  reached: boolean;
+}
+
+/** Chunks that were read and wait until everything that commits below their positions was received. They are ready in their order. */
+export class PendingChunks {
+  readonly #askPosition: () => void;
+  #chunks: Pending[] = [];
+  #bytes = 0;
+  /** Everything that commits below was received. */
+  #reached: Lsn = 0n;
+  /** The server was asked for its position and has not answered. */
+  #asked = false;
+  /** It has answered at a time at which that said nothing. */
+  #askAgain = false;
+
+  constructor(askPosition: () => void) {
+    this.#askPosition = askPosition;
+  }
+
+  get count(): number {
+    return this.#chunks.length;
+  }
+
+  /** Of their rows. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get first(): Chunk | null {
+    return this.#chunks[0]?.chunk ?? null;
+  }
+
+  /** The first, if the stream has reached it. */
+  get ready(): Chunk | null {
+    const [first] = this.#chunks;
+    if (first === undefined) return null;
+    return first.reached || this.#reached >= first.chunk.readAt
+      ? first.chunk
+      : null;
+  }
+
+  push(chunk: Chunk): void {
+    this.#chunks.push({ chunk, told: null, reached: false });
+    this.#bytes += chunk.bytes;
+  }
+
+  shift(): void {
+    const first = this.#chunks.shift();
+    if (first !== undefined) this.#bytes -= first.chunk.bytes;
+  }
+
+  /** Throws away chunks, all of them or from the first of a table on. */
+  drop(oid?: number): Chunk[] {
+    const first =
+      oid === undefined
+        ? 0
+        : this.#chunks.findIndex(({ chunk }) => chunk.table.oid === oid);
+    if (first < 0) return [];
+    const chunks = this.#chunks.splice(first).map(({ chunk }) => chunk);
+    for (const { bytes } of chunks) this.#bytes -= bytes;
+    return chunks;
+  }
+
+  /** The stream has brought something, and everything that commits below. */
+  reach(position: Lsn): void {
+    for (const pending of this.#chunks) pending.told = null;
+    this.#advance(position);
+  }
+
+  /**
+   * The server told its position. Where the end of the log is not written out, or is no record, it does not come up to a position that was
+   * read there: when it tells the same one twice, and nothing came in between, there is nothing to come.
+   */
+  told(position: Lsn): void {
+    this.#asked = false;
+    this.#advance(position);
+    for (const pending of this.#chunks) {
+      if (pending.told === position) pending.reached = true;
+      pending.told = position;
+    }
+  }
+
+  /** The server told its position in the middle of a transaction. */
+  toldWithin(): void {
+    this.#asked = false;
+    this.#askAgain = true;
+  }
+
+  /**
+   * Asks the server, when chunks wait. There is one question at a time: so the second answer that a chunk waits for was surely given after
+   * the chunk was read.
+   */
+  ask(): void {
+    if (this.#asked || this.#chunks.length === 0) return;
+    this.#asked = true;
+    this.#askAgain = false;
+    this.#askPosition();
+  }
+
+  /** Asks again, when the last answer said nothing. */
+  askAgain(): void {
+    if (this.#askAgain) this.ask();
+  }
+
+  #advance(position: Lsn): void {
+    if (position > this.#reached) this.#reached = position;
+  }
+}
