@@ -180,6 +180,16 @@ describe('a copy that fails', () => {
     expect(copy.told).toHaveLength(1);
   });
 
+  it('because its sink found a table of its own missing, is not taken for an altered source', async () => {
+    const source = await filled();
+    const copy = await copying(source);
+    copy.during = async () => {
+      await source.query('select from missing');
+    };
+    const error = await failure(source, copy.run());
+    expect(error).toMatchObject({ code: '42P01' });
+  });
+
   it.each([1, 2])(
     'because it is aborted, ends within a moment (page %i)',
     async (page) => {

@@ -14,6 +14,8 @@ const HEADER = 5;
 const SHORTEST_LENGTH = 4;
 /** PostgreSQL builds a message in one piece of memory, and no piece is larger. */
 const LONGEST_LENGTH = 0x4000_0000;
+/** Bytes of the longest message for which memory is kept: without it, one large row after the other leaves as much garbage. */
+const MOST_KEPT = 4 * 1024 * 1024;
 
 /**
  * Takes the CopyData messages out of what a server sends; all others go on as they came, for a parser that knows them. A
@@ -31,6 +33,8 @@ export class CopyDataSplitter {
   #partial: Buffer | null = null;
   /** Bytes of it that have come. */
   #filled = 0;
+  /** Where CopyData messages are put together, unless they are very long. */
+  #kept = Buffer.allocUnsafe(HEADER);
 
   constructor(copyData: CopyDataListener, others: (bytes: Buffer) => void) {
     this.#copyData = copyData;
@@ -62,7 +66,7 @@ export class CopyDataSplitter {
         return at;
       }
       if (at + size > chunk.length) {
-        this.#partial = Buffer.allocUnsafe(size);
+        this.#partial = this.#space(size);
         return at;
       }
       this.#copyData(chunk, at + HEADER, at + size);
@@ -94,12 +98,19 @@ export class CopyDataSplitter {
       this.#passing = size - HEADER;
       this.#others(partial);
     } else if (partial.length < size) {
-      this.#partial = Buffer.allocUnsafe(size);
+      this.#partial = this.#space(size);
       partial.copy(this.#partial);
     } else {
       this.#reset();
       this.#copyData(partial, HEADER, size);
     }
+  }
+
+  #space(size: number): Buffer {
+    if (size > MOST_KEPT) return Buffer.allocUnsafe(size);
+    if (size > this.#kept.length)
+      this.#kept = Buffer.allocUnsafeSlow(Math.min(2 * size, MOST_KEPT));
+    return this.#kept.subarray(0, size);
   }
 
   #reset(): void {

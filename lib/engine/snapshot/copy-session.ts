@@ -13,7 +13,7 @@ import {
 } from '../server/session.js';
 import { decodeRow } from './copy-text.js';
 import { PageQueue, type PageLimits } from './page-queue.js';
-import type { Page } from './raw-row.js';
+import { Pages } from './pages.js';
 
 /**
  * Row security makes the server refuse instead of leaving rows out, and names in row filters and expressions are found
@@ -84,33 +84,26 @@ export class CopySession {
 
   /**
    * Runs a `COPY … TO STDOUT` in the text format and gives its rows in pages. While the consumer works the socket is
-   * paused: besides its page, there is in memory no more than what Node had read before. A consumer that does not read to the end costs the connection.
+   * paused: besides its page, there is in memory no more than what Node had read before. One copy at a time; a consumer
+   * that leaves it before its end costs the connection.
    */
-  async *copy(sql: string, limits: PageLimits): AsyncGenerator<Page, void> {
+  copy(sql: string, limits: PageLimits): Pages {
     const { stream } = rawConnection(this.#client);
-    const pages = new PageQueue(limits, stream);
+    const queue = new PageQueue(limits, stream);
     this.#outlet.take = (bytes, start, end) => {
-      // Each message is one row and its newline.
-      const length = end - start - 1;
-      // Without the name of an encoding it is faster.
+      // Each message is one row and its newline. Without the name of an encoding it is faster.
       const line = bytes.toString(undefined, start, end - 1);
-      pages.add(decodeRow(line), length);
+      queue.add(decodeRow(line), end - start - 1);
     };
     this.#client.query(sql).then(
-      () => pages.end(),
-      (error: unknown) => pages.fail(error),
+      () => queue.end(),
+      (error: unknown) => queue.fail(error),
     );
-    try {
-      for (;;) {
-        const page = await pages.next();
-        if (page === null) return;
-        yield page;
-      }
-    } finally {
+    return new Pages(queue, () => {
       this.#outlet.take = null;
-      if (!pages.settled) this.destroy();
+      if (!queue.settled) this.destroy();
       stream.resume();
-    }
+    });
   }
 
   /** Cuts the connection. */

@@ -41,10 +41,18 @@ export async function copyTable(
     rows: PAGE_ROWS,
     bytes: PAGE_BYTES,
   });
-  await refusingMissing(async () => {
-    for await (const page of pages)
-      await hand(page.rows.map((row) => maker.whole(row)));
-  });
+  // A function of its own forgets its page before the next one is read.
+  const handNext = async (): Promise<boolean> => {
+    const { value: page } = await refusingMissing(() => pages.next());
+    if (page === undefined) return false;
+    await hand(page.rows.map((row) => maker.whole(row)));
+    return true;
+  };
+  try {
+    for (let more = true; more;) more = await handNext();
+  } finally {
+    await pages.return();
+  }
   if (firstForTable) await hand([]);
   ports.meter.tableDone(relation);
 }
