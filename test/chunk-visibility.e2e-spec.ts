@@ -57,7 +57,7 @@ describe('on a primary', () => {
 
   it('a row that an open transaction has changed is left out once its commit was streamed', async () => {
     const stage = await tracked(source);
-    const { client } = await began(
+    const { client, xid } = await began(
       source,
       `update t set v = 'new' where id = 2`,
     );
@@ -68,7 +68,7 @@ describe('on a primary', () => {
     stage.add(chunk);
     await stage.catchUp(chunk);
     expect(stage.handedOver).toEqual([
-      { changed: ['2'], xid: expect.any(Number) as number },
+      { changed: ['2'], xid },
       { chunk: ['1:old', '3:old'] },
     ]);
     await stage.readAndStream();
@@ -349,9 +349,9 @@ it('where transaction ids go over 2^32, changes of both sides win over chunks th
   await stage.stream();
   stage.add(late);
   await stage.catchUp(late);
-  expect(stage.handedOver).toEqual([
+  expect(stage.handedOver).toMatchObject([
     { chunk: OLD },
-    { changed: ['3'], xid: expect.any(Number) as number },
+    { changed: ['3'] },
     { changed: ['1'], xid: before.xid },
     { changed: ['2'], xid: after.xid },
     { chunk: ['3:newer'] },

@@ -14,7 +14,7 @@ export const USAGE = `npm run crash -- [options]
   --seed <n>      repeats the kills of the run that printed it (random)
   --plant <p>     a fault in the sink, which must make the run fail:
                   early-ack: its promises resolve before the work is done
-                  late-advance: it stores its checkpoint after the transaction of the rows (modes with one of the sink)
+                  late-advance: it stores its checkpoint, and how far a copy is, after the transaction of the rows (modes with one of the sink)
   --json          print nothing but one line of JSON to stdout, and the rest to stderr`;
 
 /** What to run. */

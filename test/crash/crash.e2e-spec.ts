@@ -10,6 +10,7 @@ import { present } from '../support/present.js';
 import { useServer } from '../support/suite.js';
 import { waitFor } from '../support/wait-for.js';
 import { readOptions } from './crash-options.js';
+import { CREATE_COPIES, examineCopies } from './examine-copies.js';
 import { CREATE_LEDGER, examine, repeatedIn } from './examine.js';
 import { LOAD_TABLES } from './load.js';
 import { type Mode, MODE_NAMES, MODES } from './modes.js';
@@ -35,6 +36,13 @@ const GOOD: ModeReport = {
   ),
   failed: 0,
   orphans: 0,
+  killsInCopies: 40,
+  copies: 2,
+  chunks: 500,
+  copiedTwice: 0,
+  chunksAgain: 40,
+  maxChunksPerCrash: 0,
+  begunAgain: 0,
   seconds: 60,
 };
 
@@ -72,21 +80,29 @@ describe('the report', () => {
   it.each(MODE_NAMES)(
     'complains of nothing when %s keeps its promise',
     (name) => {
-      const { mayRepeat }: Mode = MODES[name];
-      const good = { ...GOOD, maxDuplicatesPerCrash: mayRepeat };
+      const { mayRepeat, mayCopyAgain }: Mode = MODES[name];
+      const good = {
+        ...GOOD,
+        maxDuplicatesPerCrash: mayRepeat,
+        maxChunksPerCrash: mayCopyAgain,
+      };
       expect(complaints(name, good)).toEqual([]);
     },
   );
 
-  it.each(['lost', 'differences', 'repeatedAfterStop', 'failed', 'orphans'])(
-    'complains of %s in every mode',
-    (figure) => {
-      for (const name of MODE_NAMES)
-        expect(complaints(name, { ...GOOD, [figure]: 2 })).toEqual([
-          `${figure} is 2`,
-        ]);
-    },
-  );
+  it.each([
+    'lost',
+    'differences',
+    'repeatedAfterStop',
+    'begunAgain',
+    'failed',
+    'orphans',
+  ])('complains of %s in every mode', (figure) => {
+    for (const name of MODE_NAMES)
+      expect(complaints(name, { ...GOOD, [figure]: 2 })).toEqual([
+        `${figure} is 2`,
+      ]);
+  });
 
   it('complains of what comes again more often than the mode may repeat it', () => {
     const more = { ...GOOD, appliedTwice: 2, maxDuplicatesPerCrash: 2 };
@@ -100,6 +116,23 @@ describe('the report', () => {
         maxDuplicatesPerCrash: mayRepeat + 1,
       }),
     ).toHaveLength(1);
+  });
+
+  it('complains of rows that were copied twice, and of kills that met no copy', () => {
+    const twice = { ...GOOD, copiedTwice: 1, maxChunksPerCrash: 1 };
+    expect(complaints('incremental', twice)).toHaveLength(2);
+    expect(complaints('initial', twice)).toHaveLength(2);
+    expect(complaints('incremental-lib', twice)).toEqual([]);
+    expect(
+      complaints('incremental-lib', { ...twice, maxChunksPerCrash: 3 }),
+    ).toHaveLength(1);
+    expect(
+      complaints('incremental-lib', { ...GOOD, chunksAgain: 9 }),
+    ).toHaveLength(1);
+    for (const name of MODE_NAMES)
+      expect(complaints(name, { ...GOOD, killsInCopies: 9 })).toHaveLength(
+        MODES[name].snapshot === null ? 0 : 1,
+      );
   });
 
   it('complains of a point at which nothing was killed, and of one at which nothing came again', () => {
@@ -126,7 +159,10 @@ describe('the examination', () => {
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER};
       insert into journal select g, g = 2, g in (3, 4) from generate_series(1, 5) g;
       ${ledger}`);
-    const { transactions, ...found } = await examine(source, target, messages);
+    const { transactions, ...found } = await examine(source, target, {
+      messages,
+      snapshot: null,
+    });
     expect(transactions).toBe(5);
     return { ...found, repeatedIn3: await repeatedIn(target, 3) };
   }
@@ -167,6 +203,51 @@ describe('the examination', () => {
       maxDuplicatesPerCrash: 0,
       differences: 1,
       repeatedIn3: 0,
+    });
+  });
+});
+
+describe('the examination of copies', () => {
+  const suite = useServer();
+
+  it('tells rows that came twice by one copy, and tables that were begun again', async () => {
+    const target = await suite.database('target');
+    await target.query(`${CREATE_COPIES};
+      insert into cleared(run, relation) select 1, 'a' from generate_series(1, 3);
+      insert into completed values (1);
+      insert into copied(run, relation, copy, keys) values (1, 'a', 1, '{1,2}'), (1, 'b', 1, '{1}'), (2, 'a', 1, '{2,3}'),
+        (2, 'a', 1, '{2,1}'), (3, 'a', 2, '{1}')`);
+    const found = {
+      chunks: 5,
+      copiedTwice: 2,
+      chunksAgain: 2,
+      maxChunksPerCrash: 2,
+    };
+    expect(await examineCopies(target, MODES.incremental)).toEqual({
+      ...found,
+      begunAgain: 1,
+    });
+    expect(await examineCopies(target, MODES['incremental-lib'])).toEqual({
+      ...found,
+      begunAgain: 0,
+    });
+  });
+
+  it('tells a transaction that was copied and came behind the copy as well, and one that did neither', async () => {
+    const source = await suite.database();
+    const target = await suite.database('target');
+    const rows = `insert into journal select g, false, false from generate_series(1, 3) g`;
+    await source.query(
+      `${LOAD_TABLES.source}; create publication p for all tables; ${rows}`,
+    );
+    await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}; ${rows};
+      insert into cleared(run, relation) values (1, 'public.journal');
+      insert into copied(run, relation, copy, keys) values (1, 'public.journal', 1, '{"[\\"1\\"]"}');
+      insert into ledger(run, outcome, lsn, id) values (1, 'applied', '0/1', 1)`);
+    expect(await examine(source, target, MODES.initial)).toMatchObject({
+      lost: 2,
+      appliedTwice: 1,
+      differences: 0,
     });
   });
 });

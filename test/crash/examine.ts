@@ -1,10 +1,13 @@
 import { compareTables, type Difference } from '../support/compare-tables.js';
 import type { Queryable } from '../support/logical-slot.js';
+import { CREATE_COPIES } from './examine-copies.js';
+import type { Mode } from './modes.js';
 
 /** What sinks write beside the mirror. Nothing keeps a second row of the same out. */
 export const CREATE_LEDGER = `
   create table ledger(place bigint generated always as identity, run int, outcome text, lsn pg_lsn, id bigint, changes int);
-  create table told(id bigint)`;
+  create table told(id bigint);
+  ${CREATE_COPIES}`;
 
 /** What has become of the transactions and messages of the source. */
 export interface Examination {
@@ -32,37 +35,47 @@ interface Sent extends Record<string, unknown> {
 interface Came extends Record<string, unknown> {
   /** Each as often as it was applied. */
   applied: string[];
+  /** Those of transactions that the last copy has brought. */
+  copied: string[];
   told: string[];
   called: string[];
   redelivered: number;
   most: number;
 }
 
-/**
- * Compares what the source has committed with what the sink has.
- *
- * @param messages - whether they were asked for
- */
+/** Compares what the source has committed with what the sink of a mode has. */
 export async function examine(
   source: Queryable,
   target: Queryable,
-  messages: boolean,
+  { messages, snapshot }: Pick<Mode, 'messages' | 'snapshot'>,
 ): Promise<Examination> {
   const sent = await only<Sent>(source, SENT);
   const came = await only<Came>(target, CAME);
   const wanted = messages ? sent : { ...sent, told: [], called: [] };
+  // A transaction is in the initial copy or comes behind it, once. Beside a copy in chunks all of them come.
+  const applied =
+    snapshot === 'initial' ? [...came.copied, ...came.applied] : came.applied;
   const difference = await compareTables(source, target);
   return {
     lost:
-      without(wanted.journal, came.applied) +
+      without(wanted.journal, applied) +
       without(wanted.told, came.told) +
       without(wanted.called, came.called),
-    appliedTwice: repeated(came.applied) + repeated(came.told),
+    appliedTwice: repeated(applied) + repeated(came.told),
     redelivered: came.redelivered,
     maxDuplicatesPerCrash: came.most,
     transactions: sent.journal.length,
     differences: rows(difference) + without(came.told, wanted.told),
   };
+}
+
+/** The number of the last transaction that was applied; `null` before the first. */
+export async function lastApplied(target: Queryable): Promise<number | null> {
+  const { last } = await only<{ last: number | null }>(
+    target,
+    `select max(id)::int as last from ledger where outcome = 'applied'`,
+  );
+  return last;
 }
 
 /** Deliveries of transactions that were made again in the run with this number. */
@@ -93,6 +106,8 @@ const AGAIN = `
 const CAME = `
   ${AGAIN}
   select array(select id::text from ledger where outcome = 'applied' and id is not null) as applied,
+         array(select key::json ->> 0 from copied, unnest(keys) as key where relation = 'public.journal'
+                  and copy = (select count(*) from cleared where relation = 'public.journal')) as copied,
          array(select id::text from told) as told,
          array(select id::text from ledger where outcome = 'heard') as called,
          (select count(*)::int from numbered where nth > 1) as redelivered,

@@ -3,6 +3,7 @@ import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
 import { PausableLoop } from '../support/pausable-loop.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
+import { FILL_STOCK, STOCK_TABLES, stockStatements } from './stock.js';
 
 /**
  * Tables that {@link Load} writes to, each with a key. Every transaction puts its number into `journal`, with what
@@ -13,11 +14,23 @@ export const LOAD_TABLES = {
   target: tables(''),
 };
 
+/** Their names, as changes have them. */
+export const LOADED_TABLES: readonly string[] = [
+  'public.account',
+  'public.entry',
+  'public.event',
+  'public.bulk',
+  'public.stock',
+  'public.shelf',
+  'public.journal',
+];
+
 function tables(eventId: string): string {
   return `${MIXED_TABLES};
     alter table event replica identity default;
     alter table event add id bigint ${eventId} primary key;
     create table bulk(id int primary key, pad text);
+    ${STOCK_TABLES};
     create table journal(id bigint primary key, tells boolean not null, calls boolean not null)`;
 }
 
@@ -26,6 +39,10 @@ const PREFIX = 'crash';
 
 /** Between two transactions: a reader that is killed again and again has to keep up. */
 const PAUSE_MS = 10;
+/** With rows to copy, which take their time. */
+const STOCKED_PAUSE_MS = 50;
+/** So many transactions at most that the mirror does not have, where that is asked: a copy beside the stream waits for it. */
+const MOST_AHEAD = 12;
 /** 6 MB: three times as much as is kept of a transaction before the sink reads it while it arrives. */
 const LARGE_ROWS = 600;
 const MESSAGE_EVERY = 4;
@@ -41,12 +58,17 @@ function messagesOf(n: number): {
   };
 }
 
-function statements(n: number, large: boolean): readonly string[] {
+function statements(
+  n: number,
+  large: boolean,
+  stocked: boolean,
+): readonly string[] {
   const { tells, calls } = messagesOf(n);
   return [
     ...(calls ? [message(n, false)] : []),
     `insert into journal values (${n}, ${tells}, ${calls})`,
     ...(tells ? [message(n, true)] : []),
+    ...(stocked ? stockStatements(n) : []),
     ...(large ? largeStatements(n) : mixedStatements(n)),
   ];
 }
@@ -65,14 +87,32 @@ function largeStatements(n: number): readonly string[] {
 
 /** Writes transactions of every kind to the source, with messages, until it is paused. */
 export class Load {
-  readonly #loop = new PausableLoop((n) => this.#write(n), PAUSE_MS);
+  readonly #loop: PausableLoop;
   #written = 0;
   #largeWanted = false;
+  /** Numbers of transactions that the mirror may not have. */
+  #ahead: readonly number[] = [];
 
-  private constructor(private readonly client: Client) {}
+  private constructor(
+    private readonly client: Client,
+    private readonly stocked: boolean,
+    private readonly applied: (() => Promise<number | null>) | null,
+  ) {
+    const pause = stocked ? STOCKED_PAUSE_MS : PAUSE_MS;
+    this.#loop = new PausableLoop((n) => this.#step(n), pause);
+  }
 
-  static async create(source: TestDatabase): Promise<Load> {
-    return new Load(await source.connect());
+  /**
+   * @param stocked - whether there are rows before it begins, among which it writes too
+   * @param applied - gives the number of the last transaction that was applied; `null` before there is any
+   */
+  static async create(
+    source: TestDatabase,
+    stocked = false,
+    applied: (() => Promise<number | null>) | null = null,
+  ): Promise<Load> {
+    if (stocked) await source.query(FILL_STOCK);
+    return new Load(await source.connect(), stocked, applied);
   }
 
   resume(): void {
@@ -108,12 +148,22 @@ export class Load {
     });
   }
 
+  async #step(n: number): Promise<void> {
+    if (this.applied !== null) {
+      const applied = await this.applied();
+      this.#ahead = this.#ahead.filter((one) => one > (applied ?? 0));
+      if (applied !== null && this.#ahead.length >= MOST_AHEAD) return;
+      this.#ahead = [...this.#ahead, n];
+    }
+    await this.#write(n);
+  }
+
   async #write(n: number): Promise<void> {
     const large = this.#largeWanted;
     this.#largeWanted = false;
     try {
       await this.client.query(
-        `begin; ${statements(n, large).join('; ')}; commit`,
+        `begin; ${statements(n, large, this.stocked).join('; ')}; commit`,
       );
       this.#written += 1;
     } catch {

@@ -1,3 +1,5 @@
+import type { SnapshotMode } from '../../lib/index.js';
+
 /** Where a process of ours is killed, other than at a random moment. Except for `idle`, the sink stands there and waits. */
 export type Point =
   /** Half of the changes of a transaction are written, in a database transaction that is open. */
@@ -16,6 +18,16 @@ export type Point =
   | 'in a message'
   /** A message is committed, and the promise of the handler has not resolved. */
   | 'before the ack of a message'
+  /** Half of the rows of a chunk are written, in a database transaction that is open. */
+  | 'in a chunk'
+  /** The rows of a chunk are committed, with the progress if it is one of the sink, and the promise of the handler has not resolved. */
+  | 'before the ack of a chunk'
+  /** The promise of the handler has resolved, and `around` holds what follows: the store does not know of the chunk yet. */
+  | 'before the store of a chunk'
+  /** As `in a chunk`, of an initial snapshot: the slot is there, and nothing is stored behind it. */
+  | 'in a page'
+  /** A page is committed, and the promise of the handler has not resolved. */
+  | 'before the ack of a page'
   /** All that there is was confirmed to the server. */
   | 'idle'
   /** The application was asked to end, and waits for its sink, which stands as `in a transaction`. */
@@ -30,12 +42,31 @@ export interface Mode {
   readonly mayRepeat: number;
   /** Whether messages are asked for, which then must not be lost either. */
   readonly messages: boolean;
+  /** How the rows that exist already are copied; `null` when there are none. */
+  readonly snapshot: SnapshotMode | null;
+  /** Among the points those after which a chunk has to come again. */
+  readonly chunkRepeats: readonly Point[];
+  /** How many chunks may hold rows, after a crash, that were copied before. */
+  readonly mayCopyAgain: number;
 }
 
 /** Of the modes with batches. */
 export const MAX_TRANSACTIONS = 10;
 
-const ONCE = { repeats: [], mayRepeat: 0, messages: false } as const;
+/** Of the mode `incremental`. */
+export const CHUNK_ROWS = 100;
+
+const NO_SNAPSHOT = {
+  snapshot: null,
+  chunkRepeats: [],
+  mayCopyAgain: 0,
+} as const;
+const ONCE = {
+  repeats: [],
+  mayRepeat: 0,
+  messages: false,
+  ...NO_SNAPSHOT,
+} as const;
 
 /** Here a later mode is added, and its options in `programs/mode-programs.ts`. */
 export const MODES = {
@@ -73,6 +104,7 @@ export const MODES = {
     repeats: ['before the ack', 'before the store'],
     mayRepeat: 1,
     messages: false,
+    ...NO_SNAPSHOT,
   },
   'lib-batch': {
     points: [
@@ -87,6 +119,7 @@ export const MODES = {
     repeats: ['before the ack', 'in a batch', 'before the store'],
     mayRepeat: MAX_TRANSACTIONS,
     messages: false,
+    ...NO_SNAPSHOT,
   },
   messages: {
     points: [
@@ -101,6 +134,53 @@ export const MODES = {
     repeats: ['before the ack of a message'],
     mayRepeat: 0,
     messages: true,
+    ...NO_SNAPSHOT,
+  },
+  incremental: {
+    points: [
+      'in a chunk',
+      'before the ack of a chunk',
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+    snapshot: 'incremental',
+  },
+  'incremental-lib': {
+    points: [
+      'in a chunk',
+      'before the ack of a chunk',
+      'before the store of a chunk',
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'before the store',
+      'idle',
+      'while draining',
+    ],
+    repeats: ['before the ack', 'before the store'],
+    mayRepeat: 1,
+    messages: false,
+    snapshot: 'incremental',
+    chunkRepeats: ['before the ack of a chunk', 'before the store of a chunk'],
+    // Read anew, after rows were inserted among its own, a chunk ends earlier, and the next one has the rest.
+    mayCopyAgain: 2,
+  },
+  initial: {
+    points: [
+      'in a page',
+      'before the ack of a page',
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+    snapshot: 'initial',
   },
 } as const satisfies Record<string, Mode>;
 

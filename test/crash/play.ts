@@ -1,5 +1,7 @@
 import type { PostgresServer } from '../support/postgres-server.js';
 import type { CrashOptions } from './crash-options.js';
+import { Copies } from './copies.js';
+import { examineCopies } from './examine-copies.js';
 import { examine, repeatedIn } from './examine.js';
 import { type ModeName, MODES } from './modes.js';
 import { planKills } from './plan.js';
@@ -21,19 +23,21 @@ export async function play(
   const plan = planKills(seed, MODES[mode].points, kills);
   const points: Record<string, number> = {};
   const stage = await Stage.create(server, mode, plant);
+  const copies = new Copies(stage);
   let struck = 0;
   let failure: string | null = null;
   let repeatedAfterStop = 0;
   try {
     await begin(stage);
     for (const kill of plan) {
-      await strike(stage, kill);
+      await strike(stage, copies, kill);
       struck += 1;
       points[kill.place] = (points[kill.place] ?? 0) + 1;
       tell(`${mode} ${struck}/${plan.length}: killed ${kill.place}`);
-      stage.start();
+      await copies.noteKill();
+      await copies.start(kill.place);
     }
-    repeatedAfterStop = await end(stage);
+    repeatedAfterStop = await end(stage, copies);
   } catch (error) {
     failure = error instanceof Error ? error.message : 'no error';
     tell(`${mode}: ${failure}`);
@@ -43,11 +47,14 @@ export async function play(
     const examination = await examine(
       stage.source,
       stage.target,
-      MODES[mode].messages,
+      stage.promise,
     );
+    const copied = await examineCopies(stage.target, stage.promise);
     return {
       kills: struck,
-      ...examination,
+      ...copies.andThose({ ...examination, ...copied }),
+      copies: copies.count,
+      killsInCopies: copies.kills,
       repeatedAfterStop,
       points,
       failed: failure === null ? 0 : 1,
@@ -59,20 +66,24 @@ export async function play(
   }
 }
 
-/** The slot is there before the first transaction. */
+/** The slot is there before the first transaction, unless rows are copied that are there before the slot. */
 async function begin(stage: Stage): Promise<void> {
+  if (stage.promise.snapshot === 'initial') stage.load.resume();
   stage.start();
+  if (stage.promise.snapshot === 'initial') return;
   await stage.application.says('streaming');
   stage.load.resume();
 }
 
 /** A run that nobody disturbs: it ends in the middle of the load, and another catches up. Gives what that one repeated. */
-async function end(stage: Stage): Promise<number> {
+async function end(stage: Stage, copies: Copies): Promise<number> {
   await stage.application.says('streaming');
   await stage.load.moves(MOVES);
   await stage.close();
   stage.start();
   await stage.load.moves(MOVES);
+  await stage.load.pause();
+  await copies.end();
   await stage.idle();
   await stage.close();
   return repeatedIn(stage.target, stage.run);

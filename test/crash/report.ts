@@ -1,9 +1,14 @@
+import type { CopyExamination } from './examine-copies.js';
 import type { Examination } from './examine.js';
-import { type Mode, type ModeName, MODES } from './modes.js';
+import { type Mode, type ModeName, MODES, type Point } from './modes.js';
 
 /** What a mode has shown. */
-export interface ModeReport extends Examination {
+export interface ModeReport extends Examination, CopyExamination {
   readonly kills: number;
+  /** Kills that met a copy under way. */
+  readonly killsInCopies: number;
+  /** Copies of everything that came to their end, each of which was compared with the source. */
+  readonly copies: number;
   /** Deliveries that a clean stop had repeated. */
   readonly repeatedAfterStop: number;
   /** Points, and the random moments, to how often a process was killed there. */
@@ -15,10 +20,14 @@ export interface ModeReport extends Examination {
   readonly seconds: number;
 }
 
+/** Of the kills of a mode with a snapshot. */
+const IN_COPIES = 0.25;
+
 const MUST_BE_ZERO = [
   'lost',
   'differences',
   'repeatedAfterStop',
+  'begunAgain',
   'failed',
   'orphans',
 ] as const satisfies readonly (keyof ModeReport)[];
@@ -26,10 +35,7 @@ const MUST_BE_ZERO = [
 /** What a mode has not kept of its promise, and what the run has not shown; empty when all is well. */
 export function complaints(name: ModeName, report: ModeReport): string[] {
   const mode: Mode = MODES[name];
-  const again = mode.repeats.reduce(
-    (sum, point) => sum + (report.points[point] ?? 0),
-    0,
-  );
+  const again = killsAt(mode.repeats, report);
   return [
     ...MUST_BE_ZERO.filter((figure) => report[figure] !== 0).map(
       (figure) => `${figure} is ${report[figure]}`,
@@ -42,6 +48,7 @@ export function complaints(name: ModeName, report: ModeReport): string[] {
     ...(mode.mayRepeat === 0 && report.appliedTwice > 0
       ? [`appliedTwice is ${report.appliedTwice}`]
       : []),
+    ...copyComplaints(mode, report),
     ...(report.redelivered < again
       ? [
           `redelivered is ${report.redelivered}, below ${again} kills at points where something has to come again`,
@@ -51,4 +58,31 @@ export function complaints(name: ModeName, report: ModeReport): string[] {
       .filter((point) => report.points[point] === undefined)
       .map((point) => `nothing was killed ${point}`),
   ];
+}
+
+function copyComplaints(mode: Mode, report: ModeReport): string[] {
+  const { snapshot, mayCopyAgain, chunkRepeats } = mode;
+  const again = killsAt(chunkRepeats, report);
+  return [
+    ...(mayCopyAgain === 0 && report.copiedTwice > 0
+      ? [`copiedTwice is ${report.copiedTwice}`]
+      : []),
+    ...(report.maxChunksPerCrash > mayCopyAgain
+      ? [
+          `maxChunksPerCrash is ${report.maxChunksPerCrash}, above ${mayCopyAgain}`,
+        ]
+      : []),
+    ...(report.chunksAgain < again
+      ? [
+          `chunksAgain is ${report.chunksAgain}, below ${again} kills at points where a chunk has to come again`,
+        ]
+      : []),
+    ...(snapshot !== null && report.killsInCopies < report.kills * IN_COPIES
+      ? [`only ${report.killsInCopies} of ${report.kills} kills met a copy`]
+      : []),
+  ];
+}
+
+function killsAt(points: readonly Point[], report: ModeReport): number {
+  return points.reduce((sum, point) => sum + (report.points[point] ?? 0), 0);
 }

@@ -4,7 +4,7 @@ import { currentLsn, readSlot } from '../support/logical-slot.js';
 import type { PostgresServer } from '../support/postgres-server.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
-import { CREATE_LEDGER } from './examine.js';
+import { CREATE_LEDGER, lastApplied } from './examine.js';
 import { Load, LOAD_TABLES } from './load.js';
 import { type Mode, type ModeName, MODES, type Plant } from './modes.js';
 
@@ -12,11 +12,11 @@ const PROGRAM = path.join(import.meta.dirname, 'programs', 'application.js');
 const CATCH_UP_MS = 60_000;
 const BOOT_MS = 30_000;
 /** Until a point is reached, or an application that was asked to end has done so; draining may take 10 s. */
-const REACH_MS = 30_000;
+const REACH_MS = 90_000;
 
 /** What a mode is played on: a source under load, a target, and the application in between. */
 export class Stage {
-  readonly #slot: string;
+  readonly slot: string;
   readonly #applications: ApplicationProcess[] = [];
 
   private constructor(
@@ -26,7 +26,7 @@ export class Stage {
     readonly mode: ModeName,
     private readonly plant: Plant | null,
   ) {
-    this.#slot = `slot_${source.name}`;
+    this.slot = `slot_${source.name}`;
   }
 
   static async create(
@@ -40,7 +40,13 @@ export class Stage {
       `${LOAD_TABLES.source}; create publication p for all tables`,
     );
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}`);
-    return new Stage(source, target, await Load.create(source), mode, plant);
+    const { snapshot } = MODES[mode];
+    const load = await Load.create(
+      source,
+      snapshot !== null,
+      snapshot === null ? null : () => lastApplied(target),
+    );
+    return new Stage(source, target, load, mode, plant);
   }
 
   get promise(): Mode {
@@ -70,7 +76,7 @@ export class Stage {
         MODE: this.mode,
         SOURCE_URL: this.source.url,
         TARGET_URL: this.target.url,
-        SLOT: this.#slot,
+        SLOT: this.slot,
         RUN: String(this.run + 1),
         PLANT: this.plant ?? '',
       }),
@@ -107,7 +113,13 @@ export class Stage {
   async kill(): Promise<void> {
     await this.application.kill();
     await waitFor(
-      async () => (await readSlot(this.source, this.#slot))?.active === false,
+      async () => {
+        const slot = await readSlot(this.source, this.slot);
+        // Before an initial copy there may be none.
+        return slot === null
+          ? this.promise.snapshot === 'initial'
+          : !slot.active;
+      },
       { message: 'the slot to be free' },
     );
   }
@@ -131,7 +143,7 @@ export class Stage {
     await waitFor(
       async () => {
         this.application.refuseEnd();
-        const slot = await readSlot(this.source, this.#slot);
+        const slot = await readSlot(this.source, this.slot);
         return slot?.active === true && (slot.confirmedFlushLsn ?? 0n) >= end;
       },
       { timeout: CATCH_UP_MS, message: 'the mirror to catch up' },

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Copies } from './copies.js';
 import type { Kill, Place } from './plan.js';
 import type { Stage } from './stage.js';
 
@@ -6,20 +7,29 @@ import type { Stage } from './stage.js';
 const LATEST_MS = 1_600;
 /** How often a point is passed at most before the application stands there. */
 const PASSES = 6;
+/** The same of chunks, which pass quickly, and of the pages of an initial copy. */
+const CHUNKS = 25;
+const PAGES = 12;
 /** Transactions in an open batch; one that is closed has more. */
 const WAITING = 3;
 
 /** Kills the running application at its place. The load goes on. */
-export async function strike(stage: Stage, kill: Kill): Promise<void> {
-  await STRIKES[kill.place](stage, kill);
+export async function strike(
+  stage: Stage,
+  copies: Copies,
+  kill: Kill,
+): Promise<void> {
+  if (copies.wantedAt(kill.place)) await copies.keepGoing();
+  await STRIKES[kill.place](stage, kill, copies);
   stage.load.resume();
 }
 
-type Strike = (stage: Stage, kill: Kill) => Promise<void>;
+type Strike = (stage: Stage, kill: Kill, copies: Copies) => Promise<void>;
 
 const STRIKES: Readonly<Record<Place, Strike>> = {
   async 'at a random moment'(stage, { delay }) {
-    stage.load.makeLarge();
+    // Beside a copy a few are enough: it waits for each of them.
+    if (stage.promise.snapshot === null || delay < 0.25) stage.load.makeLarge();
     await sleep(delay * LATEST_MS);
     await stage.kill();
   },
@@ -61,12 +71,29 @@ const STRIKES: Readonly<Record<Place, Strike>> = {
   'in a batch': standing,
   'in a message': standing,
   'before the ack of a message': standing,
+  'in a chunk': standingInCopy(CHUNKS),
+  'before the ack of a chunk': standingInCopy(CHUNKS),
+  'before the store of a chunk': standingInCopy(CHUNKS),
+  'in a page': standingInCopy(PAGES),
+  'before the ack of a page': standingInCopy(PAGES),
 };
 
 async function standing(stage: Stage, { place, delay }: Kill): Promise<void> {
   await stage.stand(place, passes(delay));
   await stage.stands(place);
   await stage.kill();
+}
+
+function standingInCopy(most: number): Strike {
+  return async (stage, { place, delay }, copies) => {
+    const passed = Math.floor(delay * most);
+    await stage.stand(place, passed);
+    while (!(await copies.standsOrEnds(place))) {
+      await copies.keepGoing();
+      await stage.stand(place, passed);
+    }
+    await stage.kill();
+  };
 }
 
 function passes(delay: number): number {

@@ -1,5 +1,6 @@
 import { type ClientBase, escapeIdentifier, Pool } from 'pg';
 import { onTestFinished } from 'vitest';
+import type { CheckpointQuery } from '../../lib/engine/checkpoint/checkpoint-query.js';
 import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { AttachedSink } from '../../lib/engine/deliver/sink.js';
 import type {
@@ -10,10 +11,8 @@ import type { Transaction } from '../../lib/engine/model/transaction.js';
 import type { PipelineOptions } from '../../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../../lib/engine/pipeline.js';
 import { applyByKey } from './keyed-mirror.js';
+import { putRows } from './put-rows.js';
 import type { TestDatabase } from './test-database.js';
-
-/** Of one statement. */
-const MOST_PLACES = 60_000;
 
 /** One call of `@OnSnapshot()`. */
 export interface CopyCall {
@@ -70,9 +69,6 @@ export function copying(
   const applied: Transaction[] = [];
   const ownCheckpoint =
     more.checkpointStore === undefined && sink?.checkpoint === undefined;
-  const query =
-    (client: ClientBase) => (sql: string, values: readonly unknown[]) =>
-      client.query(sql, [...values]);
   pipeline.attach({
     name: 'CopyingSink',
     ...(ownCheckpoint && {
@@ -86,7 +82,7 @@ export function copying(
           await client.query(`delete from ${tableNamed(context.relation)}`);
         await putRows(client, rows);
         if (ownCheckpoint)
-          await checkpoints.keepProgress(query(client), context);
+          await checkpoints.keepProgress(queryOf(client), context);
       });
       copied.push(call);
       await afterRows?.(call);
@@ -96,7 +92,7 @@ export function copying(
       await inTransaction(pool, async (client) => {
         if (
           ownCheckpoint &&
-          !(await checkpoints.advance(query(client), transaction))
+          !(await checkpoints.advance(queryOf(client), transaction))
         )
           return;
         for await (const change of transaction.changes)
@@ -113,51 +109,13 @@ export function copying(
   return { pipeline, copied, applied, checkpoints };
 }
 
-/** Writes rows of one table by its replica identity, and leaves alone what they do not have. */
-export async function putRows(
-  client: ClientBase,
-  rows: readonly AnySnapshotRow[],
-): Promise<void> {
-  const whole = rows.filter(({ unchanged }) => unchanged.length === 0);
-  await put(client, whole);
-  for (const row of rows)
-    if (row.unchanged.length > 0) await put(client, [row]);
-}
-
-/** Writes rows that have the same columns. */
-async function put(
-  client: ClientBase,
-  rows: readonly AnySnapshotRow[],
-): Promise<void> {
-  const [first] = rows;
-  if (first === undefined) return;
-  const { schema, table, columns } = first;
-  const names = Object.keys(first.record);
-  const key = columns.filter((column) => column.key).map(({ name }) => name);
-  const updates = names
-    .map(escapeIdentifier)
-    .map((column) => `${column} = excluded.${column}`);
-  const conflict =
-    key.length === 0
-      ? ''
-      : ` on conflict (${key.map(escapeIdentifier).join(', ')}) do update set ${updates.join(', ')}`;
-  const most = Math.floor(MOST_PLACES / names.length);
-  for (let from = 0; from < rows.length; from += most) {
-    const some = rows.slice(from, from + most);
-    const places = some.map(
-      (_, row) =>
-        `(${names.map((_name, column) => `$${row * names.length + column + 1}`).join(', ')})`,
-    );
-    await client.query(
-      `insert into ${escapeIdentifier(schema)}.${escapeIdentifier(table)} (${names.map(escapeIdentifier).join(', ')}) values ${places.join(', ')}${conflict}`,
-      some.flatMap(({ record }) => names.map((name) => record[name])),
-    );
-  }
-}
-
 /** Of `schema.table` without a dot in either. */
 function tableNamed(relation: string): string {
   return relation.split('.').map(escapeIdentifier).join('.');
+}
+
+function queryOf(client: ClientBase): CheckpointQuery {
+  return (sql, values) => client.query(sql, [...values]);
 }
 
 async function inTransaction(

@@ -62,7 +62,7 @@ const progress: fc.Arbitrary<SnapshotProgress> = fc.record({
   tables: fc.uniqueArray(
     fc
       .tuple(fc.record({ schema: name, table: name }), tableState)
-      .map(([names, state]): TableProgress => ({ ...names, ...state })),
+      .map(([named, state]): TableProgress => ({ ...named, ...state })),
     { selector: tableKey, maxLength: 5 },
   ),
 });

@@ -61,6 +61,7 @@ export async function openBackfill(
     floor: progress.floor,
     progress: isPending(progress) ? null : progress,
     appliedThrough: watermarkOf(position),
+    streamedFrom: confirmedFlush,
     fresh: position.commitLsn === null,
     meter,
     listed: (names) => subject.tables.copied(known ? names : null),

@@ -81,7 +81,7 @@ export async function runConnectChain(
     context,
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
-    command: startCommand(options, slot.position),
+    command: startCommand(options, slot.position, progress),
     snapshot: slot.snapshot,
   };
 }
@@ -170,8 +170,12 @@ function requireConsent(
 function startCommand(
   options: ResolvedOptions,
   position: CheckpointPosition,
+  progress: SnapshotProgress | null,
 ): string {
-  const start = position.confirmedLsn ?? position.commitLsn ?? 0n;
+  const stored = position.confirmedLsn ?? position.commitLsn ?? 0n;
+  // What a snapshot has to see again comes again, and is passed over.
+  const again = progress?.uncertain ?? stored;
+  const start = again < stored ? again : stored;
   return (
     `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)}` +
     ` (proto_version '1', publication_names ${publicationNamesLiteral(options.publications)}` +

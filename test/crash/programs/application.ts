@@ -9,7 +9,8 @@ import {
 import { say, setting } from '../../apps/settings.js';
 import { TargetModule } from '../../apps/target.module.js';
 import { waitFor } from '../../support/wait-for.js';
-import { isModeName } from '../modes.js';
+import { LOADED_TABLES } from '../load.js';
+import { isModeName, MODES } from '../modes.js';
 import { MODE_PROGRAMS } from './mode-programs.js';
 import { Points, PointsModule } from './points.js';
 import { Work } from './work.js';
@@ -17,6 +18,7 @@ import { Work } from './work.js';
 const mode = setting('MODE');
 if (!isModeName(mode)) throw new Error('MODE is none of the modes.');
 const { sink, options } = MODE_PROGRAMS[mode];
+const { snapshot } = MODES[mode];
 
 @Module({
   imports: [
@@ -27,7 +29,7 @@ const { sink, options } = MODE_PROGRAMS[mode];
         connection: setting('SOURCE_URL'),
         slotName: setting('SLOT'),
         publication: 'p',
-        goForwardOnly: true,
+        goForwardOnly: snapshot === null,
         types: 'text',
         ...options(points),
       }),
@@ -52,17 +54,25 @@ process.on('message', (sentence) => {
   if (word === 'stand' && first !== undefined)
     points.want(first, Number(second));
   if (word === 'wait') void sayWhenWaiting();
+  // Its end, whatever that is, is told by what is stored.
+  if (word === 'copy') pipeline.snapshot(LOADED_TABLES).catch(() => {});
   if (word === 'close') void application.close();
 });
 // The program that kills us has died: so do we. None of these listeners keeps this process alive.
 process.once('disconnect', () => process.exit(1));
 process.channel?.unref();
 
-pipeline.on('halt', () => say('halted'));
+pipeline.on('halt', ({ halt: { code } }) => {
+  if (snapshot === 'initial' && code === 'snapshot_incomplete') void mend();
+  else say('halted');
+});
 pipeline.on('batch', () => {
   points.unstored = 0;
 });
-pipeline.on('state', ({ to }) => say(to));
+pipeline.on('state', ({ to }) => {
+  // Which halts are none for the parent is decided above.
+  if (to !== 'halted') say(to);
+});
 say('booted');
 if (pipeline.state === 'streaming') say('streaming');
 
@@ -76,4 +86,12 @@ async function sayWhenWaiting(): Promise<void> {
     { message: 'a transaction to wait' },
   );
   say('waiting');
+}
+
+/** Does what the remedy says of a copy that was killed. */
+async function mend(): Promise<void> {
+  say('incomplete');
+  await pipeline.stop();
+  await pipeline.dropSlot();
+  pipeline.start();
 }

@@ -2,9 +2,11 @@ import type { Type } from '@nestjs/common';
 import type { PipelineOptions } from '../../../lib/index.js';
 import type { Delivery } from '../../../lib/engine/model/delivery.js';
 import { setting } from '../../apps/settings.js';
-import { MAX_TRANSACTIONS, type ModeName } from '../modes.js';
+import { CHUNK_ROWS, MAX_TRANSACTIONS, type ModeName } from '../modes.js';
 import { BatchSink } from './batch.sink.js';
+import { CopyingSink, CopyingStoreSink } from './copying.sinks.js';
 import { MessagesSink } from './messages.sink.js';
+import { isWhole } from './copy-rows.js';
 import type { Points } from './points.js';
 import { StoreSink } from './store.sink.js';
 import { TransactionSink } from './transaction.sink.js';
@@ -16,6 +18,7 @@ export interface ModeProgram {
   readonly options: (points: Points) => Partial<PipelineOptions>;
 }
 
+const CHUNKS = { mode: 'incremental', chunkRows: CHUNK_ROWS } as const;
 const BATCH = { maxTransactions: MAX_TRANSACTIONS, maxDelayMs: 1_000 };
 
 export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
@@ -45,6 +48,22 @@ export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
     }),
   },
   messages: { sink: MessagesSink, options: () => ({ messages: true }) },
+  incremental: { sink: CopyingSink, options: () => ({ snapshot: CHUNKS }) },
+  'incremental-lib': {
+    sink: CopyingStoreSink,
+    options: (points) => ({
+      snapshot: CHUNKS,
+      checkpointStore: { connection: setting('TARGET_URL') },
+      async around(delivery, next) {
+        await next();
+        if (delivery.kind === 'transaction')
+          await points.at('before the store');
+        else if (delivery.kind === 'snapshot' && isWhole(delivery.rows))
+          await points.at('before the store of a chunk');
+      },
+    }),
+  },
+  initial: { sink: CopyingSink, options: () => ({ snapshot: true }) },
 };
 
 /** Its checkpoint is stored on its own. */

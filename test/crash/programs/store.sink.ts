@@ -8,7 +8,7 @@ import { Work } from './work.js';
 /** Leaves its checkpoint to the library: what comes again is applied again. */
 @ReplicantSink()
 export class StoreSink {
-  constructor(private readonly work: Work) {}
+  constructor(protected readonly work: Work) {}
 
   @OnTransaction()
   async apply(transaction: Transaction): Promise<void> {

@@ -5,15 +5,23 @@ import {
   formatLsn,
   type Lsn,
   type Message,
+  type SnapshotContext,
   type Transaction,
 } from '../../../lib/index.js';
+import type { AnySnapshotRow } from '../../../lib/engine/model/snapshot.js';
 import { setting } from '../../apps/settings.js';
 import { Target } from '../../apps/target.module.js';
+import { copyRows, isWhole } from './copy-rows.js';
 import { applyTransaction, hear, skipTransaction } from './ledger.js';
 import { Points } from './points.js';
 
 /** Moves the checkpoint of the sink, if it keeps one, to the end of what was delivered, and gives what of that is new. */
 type Advance = (query: CheckpointQuery) => Promise<readonly Transaction[]>;
+
+/** Stores the progress of the sink, if it keeps one. */
+type Keep = (query: CheckpointQuery) => Promise<void>;
+
+const KEEP_NOTHING: Keep = async () => {};
 
 /** What the sinks do, each in its mode. */
 @Injectable()
@@ -49,6 +57,27 @@ export class Work {
     }
   }
 
+  /** Writes rows that existed already in one database transaction, with the progress, unless a fault is planted. */
+  async copy(
+    rows: readonly AnySnapshotRow[],
+    context: SnapshotContext,
+    keep: Keep,
+  ): Promise<void> {
+    switch (process.env['PLANT']) {
+      case 'early-ack':
+        await keep(this.#query);
+        this.#behind = this.#behind
+          .then(() => this.#copy(rows, context, KEEP_NOTHING))
+          .catch(() => {});
+        return;
+      case 'late-advance':
+        await this.#copy(rows, context, KEEP_NOTHING);
+        return keep(this.#query);
+      default:
+        return this.#copy(rows, context, keep);
+    }
+  }
+
   /** Keeps a message that belongs to no transaction. */
   async hear(message: Message): Promise<void> {
     await this.target.transaction(async (client) => {
@@ -74,6 +103,23 @@ export class Work {
       }
     });
     await this.points.at('before the ack');
+  }
+
+  async #copy(
+    rows: readonly AnySnapshotRow[],
+    context: SnapshotContext,
+    keep: Keep,
+  ): Promise<void> {
+    await this.target.transaction(async (client) => {
+      await keep(inside(client));
+      await copyRows(client, rows, context, this.points);
+    });
+    if (!isWhole(rows)) return;
+    await this.points.at(
+      context.mode === 'initial'
+        ? 'before the ack of a page'
+        : 'before the ack of a chunk',
+    );
   }
 
   /** Does some work once the server has been told that it is done. */

@@ -68,6 +68,7 @@ function planOf(start: Partial<BackfillStart>): BackfillPlan {
     floor: 16n,
     progress: null,
     appliedThrough: null,
+    streamedFrom: 16n,
     fresh: true,
     ...start,
   });
@@ -286,13 +287,26 @@ describe('the plan of a backfill that goes on', () => {
     expect(lost.uncleared.length).toBe(1);
   });
 
-  it('begins again when a transaction was applied that may have left rows without columns', () => {
+  it('begins again when a transaction was applied that may have left rows without columns, and does not come again', () => {
     const uncertain = progressOf(READING, { uncertain: 50n });
-    const at = (appliedThrough: bigint | null) =>
-      stateOf(going(uncertain, undefined, { appliedThrough }), KEYED)?.state;
-    expect(at(null)).toBe('reading');
-    expect(at(49n)).toBe('reading');
-    expect(at(50n)).toBe('waiting');
+    const at = (appliedThrough: bigint | null, streamedFrom: bigint) =>
+      stateOf(
+        going(uncertain, undefined, { appliedThrough, streamedFrom }),
+        KEYED,
+      )?.state;
+    expect(at(null, 51n)).toBe('reading');
+    expect(at(49n, 51n)).toBe('reading');
+    expect(at(50n, 51n)).toBe('waiting');
+    expect(at(50n, 50n)).toBe('reading');
+  });
+
+  it('stays in doubt about a transaction until it has come again', () => {
+    const uncertain = progressOf(READING, { uncertain: 50n });
+    const from = (streamedFrom: bigint) =>
+      going(uncertain, undefined, { appliedThrough: 50n, streamedFrom })
+        .uncertain;
+    expect(from(50n)).toBe(50n);
+    expect(from(51n)).toBeNull();
   });
 
   it('takes every table for copied when the progress says that all is complete', () => {

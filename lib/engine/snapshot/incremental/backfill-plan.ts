@@ -41,6 +41,8 @@ export interface BackfillStart {
   readonly progress: SnapshotProgress | null;
   /** The last commit that the sink has applied; `null` for none. */
   readonly appliedThrough: Lsn | null;
+  /** What commits from here on comes by the stream, also when it was applied. */
+  readonly streamedFrom: Lsn;
   /** The stream has brought nothing yet. */
   readonly fresh: boolean;
 }
@@ -53,13 +55,14 @@ export class BackfillPlan {
   /** Tables that were copied before anything was read here. */
   #copied: readonly TableName[];
   #complete: boolean;
-  #uncertain: Lsn | null = null;
+  #uncertain: Lsn | null;
 
   constructor(start: BackfillStart) {
     const { progress, tables, fresh } = start;
     this.floor = progress?.floor ?? start.floor;
     this.#complete = progress?.complete ?? false;
     this.#copied = progress?.complete === true ? progress.tables : [];
+    this.#uncertain = comesAgain(start) ? (progress?.uncertain ?? null) : null;
     this.tables =
       progress === null
         ? tables.map(
@@ -153,6 +156,11 @@ export class BackfillPlan {
     this.#complete = true;
   }
 
+  /** Commit of a transaction of which it is not known which rows it leaves without columns; `null` for none. */
+  get uncertain(): Lsn | null {
+    return this.#uncertain;
+  }
+
   /** A transaction is handed over of which it is not known which rows it leaves without columns; `null`: now it is. */
   uncertainSince(commitLsn: Lsn | null): void {
     this.#uncertain = commitLsn;
@@ -181,19 +189,27 @@ function goOn(
   return progress.tables.flatMap((entry) => {
     const table = published.get(tableKey(entry));
     if (table === undefined) return [];
-    const state = stateNow(entry, table, isUncertain(start, progress));
+    const state = stateNow(entry, table, isUncertain(start));
     return [new PlannedTable(table, state, !start.fresh)];
   });
 }
 
-/** A transaction was applied since of which it is not known which rows it left without columns. */
-function isUncertain(
-  { appliedThrough }: BackfillStart,
-  { uncertain }: SnapshotProgress,
-): boolean {
+/** A transaction was applied of which it will never be known which rows it left without columns. */
+function isUncertain(start: BackfillStart): boolean {
+  const { appliedThrough, progress } = start;
+  const uncertain = progress?.uncertain ?? null;
   return (
-    uncertain !== null && appliedThrough !== null && appliedThrough >= uncertain
+    uncertain !== null &&
+    appliedThrough !== null &&
+    appliedThrough >= uncertain &&
+    !comesAgain(start)
   );
+}
+
+/** The stream brings that transaction once more, applied or not: then it is known. */
+function comesAgain({ progress, streamedFrom }: BackfillStart): boolean {
+  const uncertain = progress?.uncertain ?? null;
+  return uncertain !== null && uncertain >= streamedFrom;
 }
 
 /** Where the copy of a table goes on: the progress says how far it was, the catalog what the table is now. */

@@ -45,6 +45,8 @@ export interface BackfillPorts {
   readonly progress: SnapshotProgress | null;
   /** What commits up to here was applied, and is not handed over again; `null` for nothing. */
   readonly appliedThrough: Lsn | null;
+  /** What commits from here on comes by the stream, also when it was applied. */
+  readonly streamedFrom: Lsn;
   /** Nothing was ever delivered through this slot. */
   readonly fresh: boolean;
   readonly meter: SnapshotMeter;
@@ -94,6 +96,8 @@ export class Backfill {
   readonly #waiters = new Map<PlannedTable, Deferred<void>>();
   #loop: Promise<void> = Promise.resolve();
   #ended = false;
+  /** Commit of the transaction that was begun last. */
+  #begun: Lsn = 0n;
 
   private constructor(ports: BackfillPorts, found: Found) {
     const { plan, copyable, notBefore } = found;
@@ -113,6 +117,7 @@ export class Backfill {
         lackingUncertain: (commitLsn) => this.#lackingUncertain(commitLsn),
       },
       ports.appliedThrough ?? 0n,
+      plan.uncertain,
     );
     this.#handOver = new HandOver(plan, ports);
     this.#reader = new ChunkReader(this.#target);
@@ -166,13 +171,16 @@ export class Backfill {
       get active() {
         return window.active;
       },
-      begin: (message) => window.begin(message),
+      begin: (message) => {
+        this.#begun = message.finalLsn;
+        window.begin(message);
+      },
       change: (message) => {
         if (this.#untouched.size > 0) this.#touch(message);
         window.change(message);
       },
       arriving: () => window.arriving(),
-      ended: () => window.ended(),
+      ended: () => this.#transactionEnded(),
       commit: (message) => window.commit(message),
       keepalive: (position) => window.keepalive(position),
     };
@@ -314,7 +322,6 @@ export class Backfill {
       part.first &&
       (planned.touched || planned.inVain > 0);
     planned.handOver(part, chunk.rows, this.#lacking(planned));
-    this.#plan.uncertainSince(null);
     const done = planned.isDone;
     const { oid, name } = planned.table;
     if (done) {
@@ -362,13 +369,21 @@ export class Backfill {
 
   #lackingChanged({ oid }: PublishedTable): void {
     const planned = this.#plan.find(oid);
-    this.#plan.uncertainSince(null);
     // Of a table that is read from its beginning nothing needs to be known.
     if (planned?.isReading !== true) return;
     if (this.#window.lacking(oid) === 'read-again') planned.beginAgain();
     else planned.lacks(this.#lacking(planned));
     this.#progress();
     this.#reading.wake();
+  }
+
+  /** Which rows it leaves without columns is known then, and what is stored next says so. */
+  #transactionEnded(): void {
+    const { uncertain } = this.#plan;
+    const settles = uncertain !== null && this.#begun >= uncertain;
+    if (settles) this.#plan.uncertainSince(null);
+    this.#window.ended();
+    if (settles) this.#progress();
   }
 
   #lackingUncertain(commitLsn: Lsn): void {

@@ -38,6 +38,7 @@ export class ChunkWindow implements StreamWatch {
   readonly #limits: WindowLimits;
   readonly #ports: WindowPorts;
   readonly #appliedThrough: Lsn;
+  readonly #uncertain: Lsn | null;
   readonly #tables = new Map<number, TrackedTable>();
   readonly #required = new RequiredTransactions();
   readonly #pending: PendingChunks;
@@ -58,10 +59,16 @@ export class ChunkWindow implements StreamWatch {
    * @param appliedThrough - what commits up to here was applied before, and comes again without being handed over: tables are tracked from
    * behind it
    */
-  constructor(limits: WindowLimits, ports: WindowPorts, appliedThrough: Lsn) {
+  constructor(
+    limits: WindowLimits,
+    ports: WindowPorts,
+    appliedThrough: Lsn,
+    uncertain: Lsn | null = null,
+  ) {
     this.#limits = limits;
     this.#ports = ports;
     this.#appliedThrough = appliedThrough;
+    this.#uncertain = uncertain;
     this.#pending = new PendingChunks(() => ports.askPosition());
   }
 
@@ -186,7 +193,7 @@ export class ChunkWindow implements StreamWatch {
 
   change(message: RowMessage): void {
     const open = this.#open;
-    if (open === null || open.finalLsn <= this.#appliedThrough) return;
+    if (open === null || this.#isKnown(open)) return;
     if (message.kind === 'truncate') {
       for (const { oid } of message.relations)
         this.#tables.get(oid)?.truncate(open.xid, this.#keeps(open));
@@ -199,6 +206,11 @@ export class ChunkWindow implements StreamWatch {
     this.#changedBytes += tracked.changed.bytes - before;
     if (this.#changedBytes > this.#limits.changedBytes) this.#giveUp();
     if (tracked.lacking.tooMany) this.#discard('lacking', tracked.table.oid);
+  }
+
+  /** What was applied before was told before, but for the transaction at which the progress was left in doubt. */
+  #isKnown({ finalLsn }: OpenTransaction): boolean {
+    return finalLsn <= this.#appliedThrough && finalLsn !== this.#uncertain;
   }
 
   arriving(): void {
