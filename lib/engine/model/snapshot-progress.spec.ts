@@ -61,8 +61,15 @@ const progress: fc.Arbitrary<SnapshotProgress> = fc.record({
   uncertain: fc.option(fc.bigInt({ min: 0n, max: 0xffff_ffff_ffff_ffffn })),
   tables: fc.uniqueArray(
     fc
-      .tuple(fc.record({ schema: name, table: name }), tableState)
-      .map(([names, state]): TableProgress => ({ ...names, ...state })),
+      .tuple(
+        fc.record({
+          schema: name,
+          table: name,
+          oid: fc.integer({ min: 1, max: 2 ** 32 - 1 }),
+        }),
+        tableState,
+      )
+      .map(([named, state]): TableProgress => ({ ...named, ...state })),
     { selector: tableKey, maxLength: 5 },
   ),
 });
@@ -72,10 +79,11 @@ const SOME: SnapshotProgress = {
   complete: false,
   uncertain: null,
   tables: [
-    { schema: 'public', table: 'a.b', state: 'done' },
+    { schema: 'public', table: 'a.b', oid: 16384, state: 'done' },
     {
       schema: 'public',
       table: 'Orders',
+      oid: 4_294_967_295,
       state: 'reading',
       bound: {
         order: [
@@ -86,7 +94,7 @@ const SOME: SnapshotProgress = {
       },
       lacking: { columns: ['id'], keys: [['SECRET-3']] },
     },
-    { schema: 'public', table: 'later', state: 'waiting' },
+    { schema: 'public', table: 'later', oid: 7, state: 'waiting' },
   ],
 };
 
@@ -179,21 +187,21 @@ describe('the progress of a snapshot', () => {
     ],
     ['a name with a NUL', ['0/1', false, null, [['p', 't\0', 'd']]]],
     ['a state that is none', ['0/1', false, null, [['p', 't', 'constructor']]]],
-    ['a state with more', ['0/1', false, null, [['p', 't', 'd', null]]]],
+    ['a state with more', ['0/1', false, null, [['p', 't', 'd', 7, null]]]],
     [
       'one table twice',
       [
         '0/1',
         false,
         [
-          ['p', 't', 'd'],
-          ['p', 't', 'w'],
+          ['p', 't', 'd', 7],
+          ['p', 't', 'w', 7],
         ],
       ],
     ],
     [
       'nothing left to read',
-      ['0/1', false, null, [['p', 't', 'r', null, null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, null, null]]],
     ],
     [
       'a bound with too few values',
@@ -219,23 +227,28 @@ describe('the progress of a snapshot', () => {
     ],
     [
       'a bound with a column of one text',
-      ['0/1', false, null, [['p', 't', 'r', [[['a']], ['1']], null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, [[['a']], ['1']], null]]],
     ],
     [
       'a bound with a column of three texts',
-      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o', 'o']], ['1']], null]]],
+      [
+        '0/1',
+        false,
+        null,
+        [['p', 't', 'r', 7, [[['a', 'o', 'o']], ['1']], null]],
+      ],
     ],
     [
       'a bound with a number',
-      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], [1]], null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, [[['a', 'o']], [1]], null]]],
     ],
     [
       'a bound with NULL',
-      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], [null]], null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, [[['a', 'o']], [null]], null]]],
     ],
     [
       'a bound without columns',
-      ['0/1', false, null, [['p', 't', 'r', [[], []], null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, [[], []], null]]],
     ],
     [
       'a bound with a column twice',
@@ -258,7 +271,7 @@ describe('the progress of a snapshot', () => {
     ],
     [
       'a value with a NUL',
-      ['0/1', false, null, [['p', 't', 'r', [[['a', 'o']], ['\0']], null]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, [[['a', 'o']], ['\0']], null]]],
     ],
     [
       'lacking rows without one',
@@ -266,12 +279,12 @@ describe('the progress of a snapshot', () => {
         '0/1',
         false,
         null,
-        [['p', 't', 'r', [[['a', 'o']], ['1']], [['a'], []]]],
+        [['p', 't', 'r', 7, [[['a', 'o']], ['1']], [['a'], []]]],
       ],
     ],
     [
       'lacking rows with too few values',
-      ['0/1', false, null, [['p', 't', 'r', null, [['a', 'b'], [['1']]]]]],
+      ['0/1', false, null, [['p', 't', 'r', 7, null, [['a', 'b'], [['1']]]]]],
     ],
   ])('is refused when its content is %s', (_what, content) => {
     expect(refusal(forged(content)).halt.code).toBe(
@@ -281,12 +294,12 @@ describe('the progress of a snapshot', () => {
 
   it('is read when it was forged to be what is written', () => {
     expect(
-      decodeProgress(forged(['0/1', true, null, [['p', 't', 'd']]])),
+      decodeProgress(forged(['0/1', true, null, [['p', 't', 'd', 7]]])),
     ).toEqual({
       floor: 1n,
       complete: true,
       uncertain: null,
-      tables: [{ schema: 'p', table: 't', state: 'done' }],
+      tables: [{ schema: 'p', table: 't', oid: 7, state: 'done' }],
     });
   });
 
@@ -297,7 +310,7 @@ describe('the progress of a snapshot', () => {
       forged([
         '0/1',
         false,
-        [['p', 't', 'r', [[['a', 'o']], ['SECRET-7', '']]]],
+        [['p', 't', 'r', 7, [[['a', 'o']], ['SECRET-7', '']]]],
       ]),
       'SECRET-7',
     ];

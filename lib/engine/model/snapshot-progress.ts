@@ -18,7 +18,12 @@ export interface SnapshotProgress {
 }
 
 /** A table of a snapshot, and how far its copy is. */
-export type TableProgress = TableName & TableState;
+export type TableProgress = ProgressTable & TableState;
+
+/** A table, and its OID: another table may have the name later. */
+export interface ProgressTable extends TableName {
+  readonly oid: number;
+}
 
 /** Names a table as the catalog does; two names, since either may hold a dot. */
 export interface TableName {
@@ -128,15 +133,16 @@ export function isPending({ complete, tables }: SnapshotProgress): boolean {
 /** That these tables are copied, and nothing is left. */
 export function completeProgress(
   floor: Lsn,
-  tables: readonly TableName[],
+  tables: readonly ProgressTable[],
 ): SnapshotProgress {
   return {
     floor,
     complete: true,
     uncertain: null,
-    tables: tables.map(({ schema, table }) => ({
+    tables: tables.map(({ schema, table, oid }) => ({
       schema,
       table,
+      oid,
       state: 'done',
     })),
   };
@@ -148,7 +154,7 @@ export function isBegun({ complete, tables }: SnapshotProgress): boolean {
 }
 
 function tableContent(entry: TableProgress): readonly unknown[] {
-  const head = [entry.schema, entry.table, LETTERS[entry.state]];
+  const head = [entry.schema, entry.table, LETTERS[entry.state], entry.oid];
   if (entry.state === 'copying') return [...head, entry.pages];
   if (entry.state !== 'reading') return head;
   const { bound, lacking } = entry;
@@ -194,9 +200,20 @@ function readTable(content: unknown): TableProgress | null {
   const fields = fieldsOf(content);
   const schema = readName(fields[0]);
   const table = readName(fields[1]);
-  const state = readState(fields);
-  if (schema === null || table === null || state === null) return null;
-  return { schema, table, ...state };
+  const oid = readOid(fields[3]);
+  const state = readState([...fields.slice(0, 3), ...fields.slice(4)]);
+  if (schema === null || table === null || oid === null || state === null)
+    return null;
+  return { schema, table, oid, ...state };
+}
+
+function readOid(content: unknown): number | null {
+  return typeof content === 'number' &&
+    Number.isInteger(content) &&
+    content > 0 &&
+    content < 2 ** 32
+    ? content
+    : null;
 }
 
 function readState(fields: readonly unknown[]): TableState | null {

@@ -7,7 +7,7 @@ import { watermarkBelow } from '../model/lsn.js';
 import {
   completeProgress,
   encodeProgress,
-  type TableName,
+  type ProgressTable,
 } from '../model/snapshot-progress.js';
 import type { SnapshotContext } from '../model/snapshot.js';
 import {
@@ -71,7 +71,7 @@ export class InitialSnapshot {
 
   async #make(): Promise<void> {
     const { meter, unfinishedSlot } = this.#subject;
-    let tables: readonly TableName[];
+    let tables: readonly ProgressTable[];
     try {
       tables = await this.#copy();
       // Who has lost the slot meanwhile must not touch the checkpoint any more.
@@ -93,7 +93,7 @@ export class InitialSnapshot {
     meter.complete();
   }
 
-  async #copy(): Promise<readonly TableName[]> {
+  async #copy(): Promise<readonly ProgressTable[]> {
     const { options, target, meter } = this.#subject;
     const lost = new AbortController();
     const ended = this.#session.lost.catch((error: unknown) => {
@@ -172,7 +172,7 @@ export class InitialSnapshot {
   }
 
   /** Everything through the watermark is in the sink: the slot's position is a boundary, and what commits there is still to come. */
-  async #handOver(tables: readonly TableName[]): Promise<void> {
+  async #handOver(tables: readonly ProgressTable[]): Promise<void> {
     const { sink } = this.#subject;
     const { consistentPoint } = this.#plan;
     await this.#tellComplete();

@@ -11,7 +11,13 @@ import type {
 import { BackfillPlan, type BackfillStart } from './backfill-plan.js';
 import type { PlannedTable } from './planned-table.js';
 
-let oids = 0;
+const names: string[] = [];
+
+/** Tables of one name are the same table, unless a test says otherwise. */
+function oidOf(name: string): number {
+  if (!names.includes(name)) names.push(name);
+  return names.indexOf(name) + 1;
+}
 
 function key(name: string, type = 'pg_catalog.int4'): KeyColumn {
   return {
@@ -25,7 +31,6 @@ function key(name: string, type = 'pg_catalog.int4'): KeyColumn {
 
 /** A table with the columns `v` and those of its key. */
 function table(name: string, ...orderKey: KeyColumn[]): PublishedTable {
-  oids += 1;
   const column = (of: string, isKey: boolean) => ({
     name: of,
     quotedName: of,
@@ -34,7 +39,7 @@ function table(name: string, ...orderKey: KeyColumn[]): PublishedTable {
     key: isKey,
   });
   return {
-    oid: oids,
+    oid: oidOf(name),
     schema: 'public',
     table: name,
     name: `public.${name}`,
@@ -83,7 +88,7 @@ function progressOf(
     floor: 16n,
     complete: false,
     uncertain: null,
-    tables: [{ schema: 'public', table: name, ...state }],
+    tables: [{ schema: 'public', table: name, oid: oidOf(name), ...state }],
     ...more,
   };
 }
@@ -125,6 +130,7 @@ describe('the plan of a backfill', () => {
     expect(stateOf(plan, KEYED)).toEqual({
       schema: 'public',
       table: 'keyed',
+      oid: KEYED.oid,
       ...READING,
     });
     const last = { kind: 'rows', last: true } as const;
@@ -272,6 +278,12 @@ describe('the plan of a backfill that goes on', () => {
     expect(the(plan, now).readBehind).toBeNull();
     expect(stateOf(plan, now)?.state).toBe('waiting');
     expect(plan.uncleared).toEqual([]);
+  });
+
+  it('clears a table that has taken the name of another', () => {
+    const now = { ...KEYED, oid: 77 };
+    for (const state of [READING, { state: 'waiting' } as const])
+      expect(going(progressOf(state), [now]).uncleared.length).toBe(1);
   });
 
   it('begins again when rows that lack columns are told apart in another way now', () => {

@@ -3,9 +3,11 @@ import type { PublishedTable } from '../../server/published-table.js';
 import { orderOf, PlannedTable } from './planned-table.js';
 import { identityOfTable } from './row-identity.js';
 import {
+  completeProgress,
   encodeProgress,
   type SnapshotProgress,
   tableKey,
+  type ProgressTable,
   type TableName,
   type TableProgress,
   type TableState,
@@ -53,7 +55,7 @@ export class BackfillPlan {
   /** In the order in which they were asked for. */
   readonly tables: PlannedTable[];
   /** Tables that were copied before anything was read here. */
-  #copied: readonly TableName[];
+  #copied: readonly ProgressTable[];
   #complete: boolean;
   #uncertain: Lsn | null;
 
@@ -78,9 +80,7 @@ export class BackfillPlan {
       complete: this.#complete,
       uncertain: this.#uncertain,
       tables: [
-        ...this.#copied.map(
-          ({ schema, table }) => ({ schema, table, state: 'done' }) as const,
-        ),
+        ...completeProgress(this.floor, this.#copied).tables,
         ...this.tables.map(({ progress }) => progress),
       ],
     });
@@ -218,6 +218,8 @@ function stateNow(
   table: PublishedTable,
   uncertain: boolean,
 ): TableState {
+  // Another table has its name now.
+  if (entry.oid !== table.oid) return { state: 'uncleared' };
   if (entry.state === 'copying') return { state: 'uncleared' };
   if (entry.state !== 'reading') return { state: entry.state };
   if (table.orderKey === null) return { state: 'uncleared' };

@@ -157,7 +157,7 @@ export class Backfill {
         ({ table }) => plan.find(table.oid)?.isDone === false,
       );
       const copyable = await makeCopyable(session, ports.types, open);
-      const notBefore = ports.fresh ? null : await readNextXid(session);
+      const notBefore = await readNextXid(session);
       return { plan, copyable, notBefore };
     });
     return new Backfill(ports, found);

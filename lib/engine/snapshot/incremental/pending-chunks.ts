@@ -5,9 +5,19 @@ interface Pending {
   readonly chunk: Chunk;
   /** What the server told last, when nothing came since. */
   told: Lsn | null;
+  /** By `performance.now()`: earlier answers that repeat a position say nothing. */
+  readonly settledAt: number;
   /** There is nothing more to wait for. */
   reached: boolean;
 }
+
+/**
+ * A commit that does not wait for its log is visible for up to three times `wal_writer_delay` (200 ms by default) before the stream can have
+ * it. Of a table with a key such a row is brought once more; of one without it would be there twice.
+ *
+ * @see {@link https://www.postgresql.org/docs/current/wal-async-commit.html | Asynchronous Commit}
+ */
+const UNWRITTEN_MS = 1_000;
 
 /** Chunks that were read and wait until everything that commits below their positions was received. They are ready in their order. */
 export class PendingChunks {
@@ -48,7 +58,9 @@ export class PendingChunks {
   }
 
   push(chunk: Chunk): void {
-    this.#chunks.push({ chunk, told: null, reached: false });
+    const settledAt =
+      performance.now() + (chunk.table.orderKey === null ? UNWRITTEN_MS : 0);
+    this.#chunks.push({ chunk, told: null, settledAt, reached: false });
     this.#bytes += chunk.bytes;
   }
 
@@ -83,7 +95,8 @@ export class PendingChunks {
     this.#asked = false;
     this.#advance(position);
     for (const pending of this.#chunks) {
-      if (pending.told === position) pending.reached = true;
+      if (pending.told === position && performance.now() >= pending.settledAt)
+        pending.reached = true;
       pending.told = position;
     }
   }

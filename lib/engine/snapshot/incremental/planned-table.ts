@@ -57,8 +57,8 @@ export class PlannedTable {
   }
 
   get progress(): TableProgress {
-    const { schema, table } = this.table;
-    return { schema, table, ...this.state };
+    const { schema, table, oid } = this.table;
+    return { schema, table, oid, ...this.state };
   }
 
   get isDone(): boolean {
