@@ -168,7 +168,9 @@ describe('a copy that fails', () => {
       if (relation === 'public.a') throw reason;
       await other.promise;
     };
-    const failed = copy.run({ parallelTables: 2 }).catch((error: unknown) => error);
+    const failed = copy
+      .run({ parallelTables: 2 })
+      .catch((error: unknown) => error);
     await waitFor(() => copy.pages.length === 2 && copy.running === 1);
     await copyGone(source);
     expect(copy.running).toBe(1);

@@ -36,9 +36,9 @@ describe('an initial copy', () => {
       SIZES.map((rows) => table(`t${rows}`, rows)).join(''),
     );
     const copy = await copying(source);
-    const names = await copy.run({ parallelTables: 3 });
-    expect(names.toSorted()).toEqual(
-      SIZES.map((rows) => `public.t${rows}`).toSorted(),
+    const tables = await copy.run({ parallelTables: 3 });
+    expect(new Set(tables.map(({ name }) => name))).toEqual(
+      new Set(SIZES.map((rows) => `public.t${rows}`)),
     );
     for (const rows of SIZES) {
       const name = `public.t${rows}`;

@@ -100,8 +100,6 @@ type Queued =
 /** One connection: a stream and a backfill that deliver to a sink, one work after the other. */
 export class Backfilling {
   /** Why it ended by itself. */
-  /** Tables that are copied, or are going to be. */
-  listed: readonly string[] = [];
   failure: unknown = null;
   readonly meter: string[] = [];
   /** Tables that are copied or are going to be. */
@@ -197,9 +195,6 @@ export class Backfilling {
       appliedThrough: sink.appliedThrough,
       fresh: sink.appliedThrough === null && sink.progress === null,
       meter: this.#meter(),
-      listed: (names) => {
-        this.listed = names;
-      },
       deliver: (work) => this.#push({ kind: 'chunk', work }),
       askPosition: () => this.#status(true),
       listed: (names) => {

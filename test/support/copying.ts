@@ -1,5 +1,6 @@
 import { type ClientBase, escapeIdentifier, Pool } from 'pg';
 import { onTestFinished } from 'vitest';
+import type { CheckpointQuery } from '../../lib/engine/checkpoint/checkpoint-query.js';
 import { CheckpointTable } from '../../lib/engine/checkpoint/checkpoint-table.js';
 import type { AttachedSink } from '../../lib/engine/deliver/sink.js';
 import type {
@@ -70,9 +71,6 @@ export function copying(
   const applied: Transaction[] = [];
   const ownCheckpoint =
     more.checkpointStore === undefined && sink?.checkpoint === undefined;
-  const query =
-    (client: ClientBase) => (sql: string, values: readonly unknown[]) =>
-      client.query(sql, [...values]);
   pipeline.attach({
     name: 'CopyingSink',
     ...(ownCheckpoint && {
@@ -86,7 +84,7 @@ export function copying(
           await client.query(`delete from ${tableNamed(context.relation)}`);
         await putRows(client, rows);
         if (ownCheckpoint)
-          await checkpoints.keepProgress(query(client), context);
+          await checkpoints.keepProgress(queryOf(client), context);
       });
       copied.push(call);
       await afterRows?.(call);
@@ -96,7 +94,7 @@ export function copying(
       await inTransaction(pool, async (client) => {
         if (
           ownCheckpoint &&
-          !(await checkpoints.advance(query(client), transaction))
+          !(await checkpoints.advance(queryOf(client), transaction))
         )
           return;
         for await (const change of transaction.changes)
@@ -158,6 +156,10 @@ async function put(
 /** Of `schema.table` without a dot in either. */
 function tableNamed(relation: string): string {
   return relation.split('.').map(escapeIdentifier).join('.');
+}
+
+function queryOf(client: ClientBase): CheckpointQuery {
+  return (sql, values) => client.query(sql, [...values]);
 }
 
 async function inTransaction(

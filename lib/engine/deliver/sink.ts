@@ -36,9 +36,12 @@ export interface SinkMethods {
   /** Takes messages outside transactions. Needed by the option `messages`. */
   readonly message?: MessageHandler;
   /** Takes rows that exist already. Needed by the option `snapshot`. */
-  snapshot?(rows: readonly AnySnapshotRow[], context: SnapshotContext): unknown;
+  readonly snapshot?: (
+    rows: readonly AnySnapshotRow[],
+    context: SnapshotContext,
+  ) => unknown;
   /** Told when an initial snapshot is done; stores the position behind it unless the library does. */
-  snapshotComplete?(checkpoint: SnapshotCheckpoint): unknown;
+  readonly snapshotComplete?: (checkpoint: SnapshotCheckpoint) => unknown;
   /** Reads what {@link SnapshotContext.progress} was stored last, for a sink that stores it by itself. */
   readonly snapshotProgress?: (context: CheckpointContext) => unknown;
   /** Asked on every connect, before the checkpoint is read, whether this is the right server. */
