@@ -165,17 +165,28 @@ describe('A row that comes to lack columns behind what is copied', () => {
   const removed: Step[] = [begin, ['remove', 0, 0]];
   const crash = (again: number): Step => ['crash', 0, again];
 
-  it('is given them after a crash right behind its transaction', () => {
-    const changes: Step[] = [...removed, move, commit, ['send', 0, 0]];
-    const received: Step[] = [['receive', 1, 4], take, take, crash(0)];
-    play(setting, [], [...copied, ...changes, ...received]);
-  });
-
-  it('is, also when its transaction was handed over before its end', () => {
-    const changes: Step[] = [...removed, move, commit, ['send', 0, 0]];
-    const received: Step[] = [['receive', 0, 4], take, take, crash(0)];
-    play(setting, [], [...copied, ...changes, ...received]);
-  });
+  it.each([
+    ['at once', 1, 1],
+    ['at once', 1, 2],
+    ['before its end', 0, 1],
+    ['before its end', 0, 2],
+  ])(
+    'is given them, when its transaction is handed over %s and a crash follows (%i, %i)',
+    (_, arriving, takes) => {
+      const changes: Step[] = [...removed, move, commit, ['send', 0, 0]];
+      play(
+        setting,
+        [],
+        [
+          ...copied,
+          ...changes,
+          ['receive', arriving, 4],
+          ...Array.from({ length: takes }, () => take),
+          crash(0),
+        ],
+      );
+    },
+  );
 
   it('is, also when a crash follows while transactions come again', () => {
     const changes: Step[] = [
