@@ -44,6 +44,15 @@ const WEIGHTS_OF_MOVES: typeof WEIGHTS = {
   add: 16,
   crash: 2,
 };
+/** So that the consumer ends between what belongs together. */
+const WEIGHTS_OF_CRASHES: typeof WEIGHTS = {
+  ...WEIGHTS_OF_MOVES,
+  commitAndShow: 12,
+  send: 16,
+  receive: 30,
+  take: 24,
+  crash: 12,
+};
 /** Before the slot begins there is only the source. */
 const WEIGHTS_BEFORE: Partial<typeof WEIGHTS> = {
   begin: 3,
@@ -112,7 +121,11 @@ describe('A copy beside the stream', () => {
           fc.property(
             settings(kind),
             stepsBy(WEIGHTS_BEFORE, 30),
-            fc.oneof(stepsBy(WEIGHTS, 250), stepsBy(WEIGHTS_OF_MOVES, 400)),
+            fc.oneof(
+              stepsBy(WEIGHTS, 250),
+              stepsBy(WEIGHTS_OF_MOVES, 400),
+              stepsBy(WEIGHTS_OF_CRASHES, 400),
+            ),
             play,
           ),
           { numRuns: RUNS, seed },
@@ -120,4 +133,86 @@ describe('A copy beside the stream', () => {
       },
       TIMEOUT_MS,
     );
+});
+
+describe('A row that comes to lack columns behind what is copied', () => {
+  const setting: Setting = {
+    kind: 'keyed',
+    inRecovery: false,
+    firstXid: 750n,
+    rows: 4,
+    chunkRows: 1,
+    pendingChunks: 1,
+    changedBytes: 1_000_000,
+    lackingBytes: 1_000_000,
+  };
+  const begin: Step = ['begin', 0, 0];
+  const commit: Step = ['commitAndShow', 0, 0];
+  const take: Step = ['take', 0, 0];
+  /** From the last key to the first, without the large value. */
+  const move: Step = ['move', 0, 3];
+  /** The first row is copied, and removed. */
+  const copied: Step[] = [
+    ['read', 0, 0],
+    ['read', 0, 0],
+    ['add', 0, 0],
+    ['answer', 0, 0],
+    ['receive', 1, 0],
+    ['answer', 0, 0],
+    ['receive', 1, 0],
+    take,
+  ];
+  const removed: Step[] = [begin, ['remove', 0, 0]];
+  const crash = (again: number): Step => ['crash', 0, again];
+
+  it.each([
+    ['at once', 1, 1],
+    ['at once', 1, 2],
+    ['before its end', 0, 1],
+    ['before its end', 0, 2],
+  ])(
+    'is given them, when its transaction is handed over %s and a crash follows (%i, %i)',
+    (_, arriving, takes) => {
+      const changes: Step[] = [...removed, move, commit, ['send', 0, 0]];
+      play(
+        setting,
+        [],
+        [
+          ...copied,
+          ...changes,
+          ['receive', arriving, 4],
+          ...Array.from({ length: takes }, () => take),
+          crash(0),
+        ],
+      );
+    },
+  );
+
+  it('is, also when a crash follows while transactions come again', () => {
+    const changes: Step[] = [
+      ...removed,
+      // Another row comes to lack columns.
+      ['move', 0, 92],
+      commit,
+      begin,
+      move,
+      commit,
+      ['send', 0, 0],
+      ['send', 0, 0],
+    ];
+    const received: Step[] = [
+      ['receive', 1, 4],
+      ['receive', 1, 4],
+      take,
+      take,
+      take,
+      take,
+      crash(2),
+      ['send', 0, 0],
+      ['receive', 1, 3],
+      take,
+      crash(0),
+    ];
+    play(setting, [], [...copied, ...changes, ...received]);
+  });
 });

@@ -650,6 +650,7 @@ describe('What is kept of changed rows', () => {
 
   it('is forgotten by a poll while nothing is read, also in the middle of a transaction', () => {
     const stage = tracking();
+    stage.window.polled(snapshot('11:11:'));
     stage.begin(11);
     remove({ id: '1' })(stage.window);
     expect(stage.window.changedBytes).toBeGreaterThan(0);
