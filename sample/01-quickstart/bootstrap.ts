@@ -69,16 +69,15 @@ export class Bootstrap {
   ): Promise<{ verdict: BootstrapVerdict; passed: boolean }> {
     console.log(`Copying ${ROWS} rows that exist already, mode ${this.mode}`);
     const began = performance.now();
-    const deadline = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
     const writing = this.#writer.write(Number.MAX_SAFE_INTEGER);
     this.#application.start();
     let seconds: number;
     try {
-      await Promise.race([writing, this.#copyThroughKills(deadline)]);
+      await Promise.race([writing, this.#copyThroughKills(stop)]);
       seconds = (performance.now() - began) / 1_000;
       this.#stopWriting();
       await writing;
-      await this.#caughtUp(deadline);
+      await this.#caughtUp(stop);
     } finally {
       this.#stopWriting();
       await Promise.allSettled([writing]);
@@ -101,7 +100,9 @@ export class Bootstrap {
     }
     await until(async () => {
       await this.#copied();
-      const snapshot = (await this.#application.status())?.snapshot;
+      const status = await this.#application.status();
+      if (status?.halt) throw new Error(`It halted: ${status.halt.code}`);
+      const snapshot = status?.snapshot;
       if (snapshot?.state !== 'complete') return false;
       console.log(describeSnapshot(snapshot));
       return true;
@@ -176,8 +177,11 @@ async function until(
   condition: () => Promise<boolean>,
   stop: AbortSignal,
 ): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
   while (!(await condition())) {
     stop.throwIfAborted();
+    if (performance.now() > deadline)
+      throw new Error(`The copy did not come on for ${TIMEOUT_MS / 1_000} s.`);
     await sleep(POLL_MS);
   }
 }
