@@ -10,6 +10,8 @@ const ROWS = 200_000;
 const SEED = 20_260_102;
 /** Each of the writer's connections waits this long before a transaction. */
 const PAUSE_MS = 20;
+/** So far the writer may be ahead of the copy: a page waits for the transactions before it. */
+const MAX_AHEAD = 200;
 const POLL_MS = 25;
 const TIMEOUT_MS = 120_000;
 
@@ -31,6 +33,9 @@ export class Bootstrap {
   readonly #application: ApplicationProcess;
   readonly #writer: Writer;
   #kills = 0;
+  /** Transactions in the copy. */
+  #applied = 0;
+  #over = false;
 
   private constructor(
     private readonly pair: Pair,
@@ -44,7 +49,7 @@ export class Bootstrap {
       connection: pair.source.connection,
       seed: SEED,
       existing: ROWS,
-      pace: () => sleep(PAUSE_MS),
+      pace: () => this.#notTooFarAhead(),
     });
   }
 
@@ -64,18 +69,17 @@ export class Bootstrap {
   ): Promise<{ verdict: BootstrapVerdict; passed: boolean }> {
     console.log(`Copying ${ROWS} rows that exist already, mode ${this.mode}`);
     const began = performance.now();
-    const deadline = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
     const writing = this.#writer.write(Number.MAX_SAFE_INTEGER);
     this.#application.start();
     let seconds: number;
     try {
-      await Promise.race([writing, this.#copyThroughKills(deadline)]);
+      await Promise.race([writing, this.#copyThroughKills(stop)]);
       seconds = (performance.now() - began) / 1_000;
-      this.#writer.stop();
+      this.#stopWriting();
       await writing;
-      await this.#caughtUp(deadline);
+      await this.#caughtUp(stop);
     } finally {
-      this.#writer.stop();
+      this.#stopWriting();
       await Promise.allSettled([writing]);
       await this.#application.stop();
     }
@@ -95,19 +99,38 @@ export class Bootstrap {
       this.#application.start();
     }
     await until(async () => {
-      const snapshot = (await this.#application.status())?.snapshot;
+      await this.#copied();
+      const status = await this.#application.status();
+      if (status?.halt) throw new Error(`It halted: ${status.halt.code}`);
+      const snapshot = status?.snapshot;
       if (snapshot?.state !== 'complete') return false;
       console.log(describeSnapshot(snapshot));
       return true;
     }, stop);
   }
 
-  /** Rows that a snapshot has brought so far. */
+  /** Rows that a snapshot has brought so far. Notes what the stream has brought. */
   async #copied(): Promise<number> {
-    const [row] = await this.pair.target.query<{ rows: number }>(
-      'SELECT coalesce(sum(cardinality(keys)), 0)::int AS rows FROM copied',
+    const [row] = await this.pair.target.query<{
+      rows: number;
+      applied: number;
+    }>(
+      `SELECT coalesce(sum(cardinality(keys)), 0)::int AS rows,
+          (SELECT count(*)::int FROM ledger) AS applied FROM copied`,
     );
+    this.#applied = row?.applied ?? 0;
     return row?.rows ?? 0;
+  }
+
+  async #notTooFarAhead(): Promise<void> {
+    await sleep(PAUSE_MS);
+    while (!this.#over && this.#writer.committed - this.#applied > MAX_AHEAD)
+      await sleep(POLL_MS);
+  }
+
+  #stopWriting(): void {
+    this.#over = true;
+    this.#writer.stop();
   }
 
   async #caughtUp(stop: AbortSignal): Promise<void> {
@@ -154,8 +177,11 @@ async function until(
   condition: () => Promise<boolean>,
   stop: AbortSignal,
 ): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
   while (!(await condition())) {
     stop.throwIfAborted();
+    if (performance.now() > deadline)
+      throw new Error(`The copy did not come on for ${TIMEOUT_MS / 1_000} s.`);
     await sleep(POLL_MS);
   }
 }

@@ -1,10 +1,19 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { Chunk } from './chunk.js';
 
+/**
+ * How often the server has to tell the same position before there is nothing to come. Twice is not enough: it answers before it looks for
+ * more, so one that slept gives the answers to several questions at once, and those to others and of its own accord may still be under way
+ * when a chunk was read. The last of so many belongs to a question that was asked when it had looked.
+ */
+const TELLINGS = 4;
+
 interface Pending {
   readonly chunk: Chunk;
   /** What the server told last, when nothing came since. */
   told: Lsn | null;
+  /** How often it did. */
+  tellings: number;
   /** By `performance.now()`: earlier answers that repeat a position say nothing. */
   readonly settledAt: number;
   /** There is nothing more to wait for. */
@@ -60,7 +69,13 @@ export class PendingChunks {
   push(chunk: Chunk): void {
     const settledAt =
       performance.now() + (chunk.table.orderKey === null ? UNWRITTEN_MS : 0);
-    this.#chunks.push({ chunk, told: null, settledAt, reached: false });
+    this.#chunks.push({
+      chunk,
+      told: null,
+      tellings: 0,
+      settledAt,
+      reached: false,
+    });
     this.#bytes += chunk.bytes;
   }
 
@@ -89,15 +104,19 @@ export class PendingChunks {
 
   /**
    * The server told its position. Where the end of the log is not written out, or is no record, it does not come up to a position that was
-   * read there: when it tells the same one twice, and nothing came in between, there is nothing to come.
+   * read there: when it tells the same one again and again, and nothing came in between, there is nothing to come.
    */
   told(position: Lsn): void {
     this.#asked = false;
     this.#advance(position);
     for (const pending of this.#chunks) {
-      if (pending.told === position && performance.now() >= pending.settledAt)
-        pending.reached = true;
+      pending.tellings = pending.told === position ? pending.tellings + 1 : 1;
       pending.told = position;
+      if (
+        pending.tellings >= TELLINGS &&
+        performance.now() >= pending.settledAt
+      )
+        pending.reached = true;
     }
   }
 
@@ -108,8 +127,7 @@ export class PendingChunks {
   }
 
   /**
-   * Asks the server, when chunks wait. There is one question at a time: so the second answer that a chunk waits for was surely given after
-   * the chunk was read.
+   * Asks the server, when chunks wait. There is one question of theirs at a time.
    */
   ask(): void {
     if (this.#asked || this.#chunks.length === 0) return;
