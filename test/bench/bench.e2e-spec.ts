@@ -54,26 +54,42 @@ it('takes the median of each figure by itself', () => {
   expect(medians(runs)).toEqual({ wallSeconds: 2.5, peakRssMb: null });
 });
 
-it('runs from the command line and ends with a line of JSON', async () => {
-  const { stdout } = await run(
-    'npm',
-    [
-      'run',
-      '--silent',
-      'bench',
-      '--',
-      'consume',
-      '--rounds=1',
-      '--scale=0.002',
-      '--only=rows100',
-      '--readers=nestjs-replicant,raw,server',
-    ],
-    { shell: process.platform === 'win32' },
-  );
-  const last = stdout.trimEnd().split('\n').at(-1) ?? '';
-  const figures =
-    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"clientCpuSeconds":(null|[\d.]+),"serverCpuSeconds":(null|[\d.]+),"peakRssMb":(null|[\d.]+)}/g;
-  expect(last.replaceAll(figures, '{}')).toBe(
-    '{"bench":"consume","loads":{"rows100":{"nestjs-replicant":{},"raw":{},"server":{}}}}',
-  );
-}, 120_000);
+it.each([
+  [
+    'consume',
+    'rows100',
+    ['nestjs-replicant', 'raw', 'server'],
+    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"clientCpuSeconds":(null|[\d.]+),"serverCpuSeconds":(null|[\d.]+),"peakRssMb":(null|[\d.]+)}/g,
+  ],
+  [
+    'snapshot',
+    'rows200k',
+    ['raw', 'cursor', 'initial-text', 'initial-exact', 'incremental'],
+    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"ofCopy":[\d.]+,"clientCpuSeconds":[\d.]+,"peakRssMb":[\d.]+,"aboveIdleMb":[\d.]+}/g,
+  ],
+])(
+  '%s runs from the command line and ends with a line of JSON',
+  async (bench, load, readers, figures) => {
+    const { stdout } = await run(
+      'npm',
+      [
+        'run',
+        '--silent',
+        'bench',
+        '--',
+        bench,
+        '--rounds=1',
+        '--scale=0.002',
+        `--only=${load}`,
+        `--readers=${readers.join(',')}`,
+      ],
+      { shell: process.platform === 'win32' },
+    );
+    const last = stdout.trimEnd().split('\n').at(-1) ?? '';
+    const found = readers.map((reader) => `"${reader}":{}`).join(',');
+    expect(last.replaceAll(figures, '{}')).toBe(
+      `{"bench":"${bench}","loads":{"${load}":{${found}}}}`,
+    );
+  },
+  120_000,
+);

@@ -108,6 +108,7 @@ const application = await NestFactory.createApplicationContext(
   BenchApplication,
   { logger: ['warn', 'error', 'fatal'] },
 );
+application.enableShutdownHooks();
 const pipeline = application.get<Pipeline>(getPipelineToken());
 pipeline.on('state', ({ to }) => {
   // A second connection would copy anew: nothing to measure.
