@@ -251,11 +251,11 @@ export class InitialSnapshot {
 
 /** The calls of one table run one after the other, beside those of other tables. */
 function besideOthers(work: SinkWork): Pick<SinkWork, 'begin' | 'end'> {
-  let end = (): void => {};
+  let end: (() => void) | null = null;
   return {
     begin(at) {
       end = work.beginBeside(at);
     },
-    end: () => end(),
+    end: () => end?.(),
   };
 }
