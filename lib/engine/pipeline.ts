@@ -214,7 +214,8 @@ export class Pipeline {
   /**
    * Copies tables that exist already beside the stream: such as those that were added to the publication later, or whose rows the sink
    * has lost. The sink first gets a call of its `@OnSnapshot()` method without rows and with `firstForTable`, and removes what it has of the
-   * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was.
+   * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was. A handler of the sink must not
+   * await it: the rows come when that handler is done.
    *
    * @param tables - as {@link Change.relation} has them; the publications must carry them
    * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot` or a sink that stores no progress,
