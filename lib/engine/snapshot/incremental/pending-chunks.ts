@@ -14,19 +14,9 @@ interface Pending {
   told: Lsn | null;
   /** How often it did. */
   tellings: number;
-  /** By `performance.now()`: earlier answers that repeat a position say nothing. */
-  readonly settledAt: number;
   /** There is nothing more to wait for. */
   reached: boolean;
 }
-
-/**
- * A commit that does not wait for its log is visible for up to three times `wal_writer_delay` (200 ms by default) before the stream can have
- * it. Of a table with a key such a row is brought once more; of one without it would be there twice.
- *
- * @see {@link https://www.postgresql.org/docs/current/wal-async-commit.html | Asynchronous Commit}
- */
-const UNWRITTEN_MS = 1_000;
 
 /** Chunks that were read and wait until everything that commits below their positions was received. They are ready in their order. */
 export class PendingChunks {
@@ -67,15 +57,7 @@ export class PendingChunks {
   }
 
   push(chunk: Chunk): void {
-    const settledAt =
-      performance.now() + (chunk.table.orderKey === null ? UNWRITTEN_MS : 0);
-    this.#chunks.push({
-      chunk,
-      told: null,
-      tellings: 0,
-      settledAt,
-      reached: false,
-    });
+    this.#chunks.push({ chunk, told: null, tellings: 0, reached: false });
     this.#bytes += chunk.bytes;
   }
 
@@ -112,11 +94,7 @@ export class PendingChunks {
     for (const pending of this.#chunks) {
       pending.tellings = pending.told === position ? pending.tellings + 1 : 1;
       pending.told = position;
-      if (
-        pending.tellings >= TELLINGS &&
-        performance.now() >= pending.settledAt
-      )
-        pending.reached = true;
+      if (pending.tellings >= TELLINGS) pending.reached = true;
     }
   }
 
