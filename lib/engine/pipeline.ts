@@ -218,9 +218,11 @@ export class Pipeline {
    * await it: the rows come when that handler is done.
    *
    * @param tables - as {@link Change.relation} has them; the publications must carry them
-   * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot` or a sink that stores no progress,
-   * or when no publication carries a table; nothing is touched then. And when the pipeline is stopped before it is done
-   * @throws {@link HaltError} when the pipeline halts before it is done
+   * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot`, or a sink that stores no progress;
+   * nothing is touched then. And when the pipeline is stopped before it is done
+   * @throws {Error} when no publication carries a table; nothing is touched then
+   * @throws {@link HaltError} when a table cannot be read, such as `preflight/select_privilege`: nothing is touched then, and the stream goes on.
+   * And when the pipeline halts before it is done
    */
   async snapshot(tables: readonly string[]): Promise<void> {
     await copyTables(namesOfTables(tables), {

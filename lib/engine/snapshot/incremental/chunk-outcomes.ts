@@ -34,8 +34,9 @@ const MOST_ATTEMPTS = 3;
 export class ChunkOutcomes implements Omit<WindowPorts, 'askPosition'> {
   readonly #ports: OutcomePorts;
   readonly #parts = new WeakMap<Chunk, Part>();
-  /** Tables without a key of which the stream has brought nothing since the sink was told to remove what it has. */
+  /** Tables of which the last rows were handed over and not taken. */
   readonly #ending = new Set<PlannedTable>();
+  /** Tables without a key of which the stream has brought nothing since the sink was told to remove what it has. */
   readonly #untouched = new Map<number, PlannedTable>();
   #ended = false;
 
