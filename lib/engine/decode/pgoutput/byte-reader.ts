@@ -96,6 +96,11 @@ export class ByteReader {
     this.#take(length);
   }
 
+  /** Bytes of the message that were not read. */
+  get left(): number {
+    return this.#end - this.#offset;
+  }
+
   /** Nothing may be left after a message. */
   end(): void {
     if (this.#offset !== this.#end) {

@@ -50,6 +50,7 @@ export function readLogicalMessage(reader: ByteReader): LogicalMessage {
   };
 }
 
-function readTime(reader: ByteReader): bigint {
+/** Microseconds since 1970-01-01 UTC. */
+export function readTime(reader: ByteReader): bigint {
   return reader.int64() + POSTGRES_EPOCH_MICROS;
 }
