@@ -91,7 +91,10 @@ describe('SpillDirectory', () => {
     await symlink(other, path);
     await expect(
       new SpillDirectory(path, false).prepare(),
-    ).rejects.toMatchObject({ code: 'folder' });
+    ).rejects.toMatchObject({
+      code: 'folder',
+      message: 'the spill folder is a symbolic link',
+    });
     expect(await readdir(other)).toEqual(['1.spill']);
   });
 
