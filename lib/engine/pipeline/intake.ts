@@ -87,7 +87,7 @@ export class PipelineIntake {
     this.#decoder = new PgoutputDecoder(this.#types);
   }
 
-  /** Payload bytes held for a transaction whose end has not arrived. */
+  /** Payload bytes held for a transaction whose end was not taken in. */
   get openBytes(): number {
     return this.#assembler?.openBytes ?? 0;
   }
@@ -242,6 +242,8 @@ export class PipelineIntake {
       this.#ports.replaying(false);
       this.#replay();
     } catch (error) {
+      // What is kept is let go of when nothing is taken in any more.
+      if (this.#closed) return;
       this.#fail(error instanceof SpillError ? spillFailed(error) : error);
     }
   }

@@ -6,6 +6,7 @@ import {
 } from '../decode/pgoutput/stream-messages.js';
 import { HaltError } from '../model/halt.js';
 import { errorClass } from '../model/error-class.js';
+import { SpillError } from './spill-error.js';
 import type { SpillFile } from './spill-file.js';
 import { StreamedTransaction } from './streamed-transaction.js';
 
@@ -127,6 +128,15 @@ export class StreamedTransactions {
     );
     for (const [oid, number] of newest) this.#announced.set(oid, number);
     return new Set(newest.map(([oid]) => oid));
+  }
+
+  /** Lets go of everything. Files are removed with their folder. */
+  clear(): void {
+    this.#open.clear();
+    this.#current = null;
+    this.#committed = null;
+    this.#bytes = 0;
+    this.#bytesOnDisk = 0;
   }
 
   #follow(message: StreamMessage): Taken {
@@ -280,7 +290,9 @@ export class StreamedTransactions {
 
 /** The halt of a fault that reading or writing a file ended with. */
 export function spillFailed(error: unknown): HaltError {
-  return new HaltError('spill_io_failed', { detail: errorClass(error) });
+  return new HaltError('spill_io_failed', {
+    detail: error instanceof SpillError ? error.message : errorClass(error),
+  });
 }
 
 function violation(detail: string): DecodeFault {
