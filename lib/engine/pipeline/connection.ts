@@ -341,6 +341,7 @@ export class PipelineConnection {
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
+      void this.#streamed?.close();
       throw error;
     }
   }
