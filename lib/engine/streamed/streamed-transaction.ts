@@ -1,6 +1,9 @@
 import { FrameLog } from './frame-log.js';
 import type { SpillFile } from './spill-file.js';
 
+const MESSAGE = 0x4d; // M
+const ROWS = new Set([...'IUDT'].map((letter) => letter.charCodeAt(0)));
+
 /** What has arrived of a transaction that may still be running. */
 export class StreamedTransaction {
   readonly #log = new FrameLog();
@@ -13,6 +16,9 @@ export class StreamedTransaction {
   /** None that began later has frames on disk; `null` when nothing is on disk. */
   #onDiskThrough: number | null = null;
   #bytesOnDisk = 0;
+  /** Messages came since the last row of no savepoint: one that is open by then may be theirs. */
+  #messagesOpen = false;
+  #isUnclear = false;
   /** Tables by OID that the server has announced in it, and counts as announced when it commits; with the number of the announcement. */
   readonly announced = new Map<number, number>();
 
@@ -30,6 +36,11 @@ export class StreamedTransaction {
     return this.#bytesOnDisk;
   }
 
+  /** Messages may be among what was rolled back, and nothing tells which: the server sends those of savepoints as if they had none. */
+  get isUnclear(): boolean {
+    return this.#isUnclear;
+  }
+
   get file(): SpillFile | null {
     return this.#file;
   }
@@ -43,12 +54,17 @@ export class StreamedTransaction {
     end: number,
   ): void {
     if (isLater(subxid, this.#newest)) this.#newest = subxid;
+    if (subxid === this.xid) {
+      if (tag === MESSAGE) this.#messagesOpen = true;
+      else if (ROWS.has(tag)) this.#messagesOpen = false;
+    }
     this.#log.append(subxid, tag, bytes, start, end);
   }
 
   /** A subtransaction was rolled back. The server announces tables anew after that. */
   abort(subxid: number): void {
     this.#aborted.add(subxid);
+    this.#isUnclear ||= this.#messagesOpen;
     this.#toLeaveOut = true;
     this.announced.clear();
   }

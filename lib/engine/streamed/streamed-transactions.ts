@@ -44,6 +44,8 @@ export type Taken =
       readonly transaction: StreamedTransaction;
       readonly commit: StreamCommit;
     }
+  /** A transaction has committed of which it is not known what was rolled back: it has to be read once more. */
+  | { readonly kind: 'unclear'; readonly commit: StreamCommit }
   | DecodeFault;
 
 const PLAIN: Taken = { kind: 'plain' };
@@ -215,6 +217,10 @@ export class StreamedTransactions {
     if (transaction === undefined)
       return violation('the commit of a transaction that was never begun');
     this.#close(transaction);
+    if (transaction.isUnclear) {
+      this.#discard(transaction);
+      return { kind: 'unclear', commit };
+    }
     this.#committed = transaction;
     return { kind: 'committed', transaction, commit };
   }
