@@ -33,8 +33,7 @@ export class Backpressure {
   }
 
   releaseWhenDrained(): void {
-    if (this.delivery.bytes === 0 || !this.#fullTo(0.5))
-      this.#release();
+    if (this.delivery.bytes === 0 || !this.#fullTo(0.5)) this.#release();
   }
 
   /** Resolves when there is room for more; `null` when there is. */

@@ -45,7 +45,7 @@ export type LoopEnd = Halt | 'stopped';
  */
 export class PipelineLoop {
   readonly #abort: AbortController;
-  readonly #subject: Omit<ConnectionSubject, 'plain'>;
+  readonly #subject: ConnectionSubject;
   #connection: PipelineConnection | null = null;
   /** Ends when the server has given up what an attempt to connect had begun there. */
   #withdrawn: Promise<unknown> = Promise.resolve();
@@ -63,7 +63,7 @@ export class PipelineLoop {
    * @param unsettled - of an earlier loop
    */
   constructor(
-    subject: Omit<ConnectionSubject, 'withdrawing' | 'copying' | 'plain'>,
+    subject: Omit<ConnectionSubject, 'withdrawing' | 'copying'>,
     private readonly ports: LoopPorts,
     abort: AbortController,
     unsettled: Promise<Halt | null>,
@@ -148,10 +148,12 @@ export class PipelineLoop {
     let connection: PipelineConnection | null = null;
     let phase: Phase = 'login';
     try {
-      const subject = { ...this.#subject, plain: this.#isPlain };
-      connection = await PipelineConnection.open(subject, (entered) => {
-        phase = entered;
-      });
+      connection = await PipelineConnection.open(
+        this.#isPlain ? withoutStreaming(this.#subject) : this.#subject,
+        (entered) => {
+          phase = entered;
+        },
+      );
       if (this.#stopping) {
         connection.abandon();
         return { error: null, phase, connection };
@@ -288,4 +290,9 @@ export class PipelineLoop {
       signal.removeEventListener('abort', stop);
     }
   }
+}
+
+/** Reads transactions when they have committed. */
+function withoutStreaming(subject: ConnectionSubject): ConnectionSubject {
+  return { ...subject, options: { ...subject.options, streaming: null } };
 }

@@ -68,10 +68,7 @@ export class FrameLog {
     if (this.#used + length > this.#last.length) {
       this.#seal();
       // Most transactions are not worth a large block.
-      const size = Math.min(
-        LARGEST_BLOCK,
-        Math.max(FIRST_BLOCK, this.#bytes),
-      );
+      const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.#bytes));
       this.#last = Buffer.allocUnsafeSlow(Math.max(size, length));
       this.#bytes += this.#last.length;
     }

@@ -83,7 +83,11 @@ export class StreamMessages {
   readonly #reader = new ByteReader();
 
   /** Reads the message from `start` to `end`; `null` when it is of another kind. Never throws. */
-  read(bytes: Buffer, start: number, end: number): StreamMessage | DecodeFault | null {
+  read(
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): StreamMessage | DecodeFault | null {
     const read = start < end ? READERS.get(bytes.readUInt8(start)) : undefined;
     if (read === undefined) return null;
     this.#reader.open(bytes, start + 1, end);
