@@ -7,6 +7,7 @@ import type { StreamedWork } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import { UnclearMessagesFault } from '../model/unclear-messages-fault.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 import type { TypesOption } from '../options/pipeline-options.js';
 import type { Positions } from '../source/positions.js';
@@ -170,6 +171,8 @@ export class PipelineIntake {
         this.#backlog = [];
         void this.#runThrough(taken.transaction, taken.commit);
         return;
+      case 'unclear':
+        return this.#endWith(new UnclearMessagesFault(taken.commit.commitLsn));
       default:
     }
     const oids = this.#feed(bytes, payload, end);
@@ -229,7 +232,7 @@ export class PipelineIntake {
     this.#ports.replaying(true);
     this.#beginScope();
     try {
-      await replay(transaction, commit, {
+      const whole = await replay(transaction, commit, {
         get closed() {
           return isClosed();
         },
@@ -238,7 +241,7 @@ export class PipelineIntake {
         learn: (oids) => this.#learnTypes(oids),
         room: () => this.#ports.room(),
       });
-      this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
+      if (whole) this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
       this.#ports.replaying(false);
       this.#replay();
     } catch (error) {

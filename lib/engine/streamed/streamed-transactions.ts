@@ -1,14 +1,14 @@
 import type { DecodeFault } from '../decode/decoder.js';
 import {
   type StreamCommit,
+  type StreamStart,
   StreamMessages,
   type StreamMessage,
 } from '../decode/pgoutput/stream-messages.js';
 import { HaltError } from '../model/halt.js';
 import { errorClass } from '../model/error-class.js';
 import { SpillError } from './spill-error.js';
-import type { SpillFile } from './spill-file.js';
-import { StreamedTransaction } from './streamed-transaction.js';
+import { StreamedTransaction, type TransactionFile } from './streamed-transaction.js';
 
 /** What may be held. */
 export interface StreamedLimits {
@@ -23,7 +23,7 @@ export interface StreamedLimits {
 /** What holding transactions asks of its connection. */
 export interface StreamedPorts {
   /** Gives the file of a transaction; `null` where nothing may be written to disk. */
-  readonly fileOf: ((xid: number) => SpillFile) | null;
+  readonly fileOf: ((xid: number) => TransactionFile) | null;
   /** Nothing more is read until some of what is held is on disk. */
   hold(): void;
   release(): void;
@@ -44,6 +44,8 @@ export type Taken =
       readonly transaction: StreamedTransaction;
       readonly commit: StreamCommit;
     }
+  /** A transaction that was kept has committed, and what was kept does not tell which of its messages were rolled back. */
+  | { readonly kind: 'unclear'; readonly commit: StreamCommit }
   | DecodeFault;
 
 const PLAIN: Taken = { kind: 'plain' };
@@ -147,7 +149,7 @@ export class StreamedTransactions {
       );
     switch (message.kind) {
       case 'stream-start':
-        return this.#enter(message.xid);
+        return this.#enter(message);
       case 'stream-stop':
         this.#current = null;
         return KEPT;
@@ -159,8 +161,12 @@ export class StreamedTransactions {
     }
   }
 
-  #enter(xid: number): Taken {
+  #enter({ xid, first }: StreamStart): Taken {
     let transaction = this.#open.get(xid);
+    if (first === (transaction !== undefined))
+      return violation(
+        `${first ? 'the beginning' : 'a further part'} of a transaction that was ${first ? 'begun before' : 'never begun'}`,
+      );
     if (transaction === undefined) {
       if (this.#open.size >= this.#limits.transactions) {
         this.#ports.failed(
@@ -215,6 +221,10 @@ export class StreamedTransactions {
     if (transaction === undefined)
       return violation('the commit of a transaction that was never begun');
     this.#close(transaction);
+    if (transaction.unclear) {
+      this.#discard(transaction);
+      return { kind: 'unclear', commit };
+    }
     this.#committed = transaction;
     return { kind: 'committed', transaction, commit };
   }
@@ -254,24 +264,24 @@ export class StreamedTransactions {
 
   #spill(
     transaction: StreamedTransaction,
-    fileOf: (xid: number) => SpillFile,
+    fileOf: (xid: number) => TransactionFile,
   ): void {
-    const { bytes } = transaction;
-    if (this.#bytesOnDisk + bytes > this.#limits.bytesOnDisk)
+    const { bytes, length } = transaction;
+    if (this.#bytesOnDisk + length > this.#limits.bytesOnDisk)
       return this.#ports.failed(
         new HaltError('spill_exhausted', {
           detail: `running transactions hold more than maxSpillBytes (${this.#limits.bytesOnDisk})`,
         }),
       );
     this.#bytes -= bytes;
-    this.#bytesOnDisk += bytes;
+    this.#bytesOnDisk += length;
     this.#writing += bytes;
     if (this.#writing > this.#mostInMemory) this.#ports.hold();
     transaction.spill(transaction.file ?? fileOf(transaction.xid)).then(
       () => {
         this.#writing -= bytes;
         if (this.#writing <= this.#mostInMemory) this.#ports.release();
-        this.#ports.spilled(transaction.xid, bytes);
+        this.#ports.spilled(transaction.xid, length);
       },
       (error: unknown) => this.#fail(error),
     );
