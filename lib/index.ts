@@ -106,6 +106,12 @@ export type {
   ResolvedSnapshotOptions,
   SnapshotOption,
 } from './engine/options/snapshot-options.js';
+export type {
+  ResolvedSpillOptions,
+  ResolvedStreamingOptions,
+  SpillOptions,
+  StreamingOptions,
+} from './engine/options/streaming-options.js';
 export { Pipeline } from './engine/pipeline.js';
 export { PipelineStateError } from './engine/pipeline/state-error.js';
 export type {

@@ -18,6 +18,7 @@ const ALLOWED = {
   server: ['options', 'telemetry', 'values'],
   source: ['server'],
   decode: ['values'],
+  streamed: ['decode'],
   assemble: [],
   checkpoint: ['options', 'server'],
   deliver: ['server', 'checkpoint'],

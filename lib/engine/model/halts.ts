@@ -268,9 +268,27 @@ export const HALTS = {
   },
   transaction_too_large: {
     cause:
-      'The logical messages of one transaction hold more than maxInflightBytes.',
+      'The logical messages of one transaction hold more than maxInflightBytes; or, with the option streaming and without streaming.spill, transactions that are still running do.',
     remedy:
-      'Raise maxInflightBytes above the size of the messages of the transaction.',
+      'Set streaming.spill, so that running transactions wait on disk for their commit, or raise maxInflightBytes. Messages wait in memory: raise maxInflightBytes above the size of those of the transaction.',
+  },
+  too_many_streams: {
+    cause:
+      'The server sends more transactions that are still running than streaming.maxConcurrentTxns allows.',
+    remedy:
+      'Raise streaming.maxConcurrentTxns above the number of large transactions that run at a time, or raise logical_decoding_work_mem of the server, so that fewer are sent before their commit.',
+  },
+  spill_exhausted: {
+    cause:
+      'Transactions that are still running need more room on disk than streaming.spill.maxSpillBytes allows.',
+    remedy:
+      'Raise streaming.spill.maxSpillBytes, as far as the disk has room, or leave out the option streaming: the server then keeps transactions until they commit.',
+  },
+  spill_io_failed: {
+    cause:
+      'A file below streaming.spill.dir could not be written, read or removed, such as on a disk that is full (ENOSPC), or its content was not what had been written.',
+    remedy:
+      'Mend what the detail names, such as make room on the disk of streaming.spill.dir or let the user of the process write there; then start the pipeline again: the server sends everything again.',
   },
   sink_failed: {
     cause:

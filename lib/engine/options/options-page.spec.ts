@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { present } from '../../../test/support/present.js';
 import {
@@ -7,6 +9,7 @@ import {
 } from './delivery-options.js';
 import { resolveOptions } from './resolve-options.js';
 import { resolveSnapshot } from './snapshot-options.js';
+import { resolveStreaming } from './streaming-options.js';
 
 const WHOLE_PAGE = readPage('options.md');
 /** What stands before the first section of its own. */
@@ -85,6 +88,29 @@ describe('docs/options.md', () => {
     expect(
       Object.fromEntries(documented(section(WHOLE_PAGE, '`batchDelivery`'))),
     ).toEqual(batches);
+  });
+
+  it('has every setting of streaming, and of its files, with its default', () => {
+    const { maxInflightBytes } = resolveOptions({
+      connection: 'postgresql://db/shop',
+      slotName: 'orders',
+      publication: 'p',
+    });
+    const [streaming = '', files = ''] = section(
+      WHOLE_PAGE,
+      '`streaming`',
+    ).split('\n### `spill`\n');
+    expect(Object.fromEntries(documented(streaming))).toEqual(
+      printed(present(resolveStreaming({}, maxInflightBytes))),
+    );
+    const { dir, ...rest } = present(
+      resolveStreaming({ spill: {} }, maxInflightBytes)?.spill,
+    );
+    expect(dir).toBe(join(tmpdir(), 'nestjs_replicant_spill'));
+    expect(Object.fromEntries(documented(files))).toEqual({
+      dir: "join(os.tmpdir(), 'nestjs_replicant_spill')",
+      ...printed(rest),
+    });
   });
 
   it('has every setting of a snapshot with its mode and its default', () => {

@@ -7,6 +7,7 @@ import type {
 } from './delivery-options.js';
 import type { HealthOptions } from './health-options.js';
 import type { SnapshotOption } from './snapshot-options.js';
+import type { StreamingOptions } from './streaming-options.js';
 
 /** Settings of a connection as the `pg` module takes them, or a connection string. */
 export type ConnectionSettings = string | ClientConfig;
@@ -73,6 +74,11 @@ export interface PipelineOptions {
    * @default false
    */
   messages?: boolean;
+  /**
+   * Receives large transactions while they are still running, and keeps them until their commit: in memory, and with
+   * `{ spill: {} }` on disk; `{}` is on with its defaults. By default the server keeps them until their commit.
+   */
+  streaming?: StreamingOptions | null;
   /** Delivers a transaction or a message that the sink refused again before the pipeline halts. By default it halts at once. */
   sinkRetry?: SinkRetryOptions | null;
   /**

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PipelineOptions } from './pipeline-options.js';
 import { resolveOptions } from './resolve-options.js';
@@ -21,6 +23,7 @@ describe('resolveOptions', () => {
       checkpointStore: null,
       batchDelivery: null,
       messages: false,
+      streaming: null,
       sinkRetry: { maxRetries: 0, backoffMs: 1000 },
       goForwardOnly: false,
       snapshot: null,
@@ -71,6 +74,10 @@ describe('resolveOptions', () => {
         batch: { maxTransactions: 3, maxDelayMs: 4 },
       },
       messages: true,
+      streaming: {
+        maxConcurrentTxns: 1,
+        spill: { dir: '/var/spill', maxSpillBytes: 2, encrypt: true },
+      },
       sinkRetry: { maxRetries: 5, backoffMs: 6 },
       failover: true,
       leaderElection: true,
@@ -101,6 +108,10 @@ describe('resolveOptions', () => {
       },
       batchDelivery: null,
       messages: true,
+      streaming: {
+        maxConcurrentTxns: 1,
+        spill: { dir: resolve('/var/spill'), maxSpillBytes: 2, encrypt: true },
+      },
       sinkRetry: { maxRetries: 5, backoffMs: 6 },
       slotName: '1',
       publications: ['p', 'Größe'],
@@ -245,6 +256,69 @@ describe('resolveOptions', () => {
 
   it.each([null, 5, []])('refuses health: %j', (health) => {
     expect(() => resolveOptions(untyped({ health }))).toThrow('Option health:');
+  });
+
+  const SPILL = {
+    dir: join(tmpdir(), 'nestjs_replicant_spill'),
+    maxSpillBytes: 268_435_456,
+    encrypt: false,
+  };
+
+  it.each([
+    [{}, { maxConcurrentTxns: 64, spill: null }],
+    [
+      { maxConcurrentTxns: 1, spill: null },
+      { maxConcurrentTxns: 1, spill: null },
+    ],
+    [{ spill: {} }, { maxConcurrentTxns: 64, spill: SPILL }],
+    [
+      { spill: { dir: 'spill', encrypt: true } },
+      {
+        maxConcurrentTxns: 64,
+        spill: { ...SPILL, dir: resolve('spill'), encrypt: true },
+      },
+    ],
+    [
+      { spill: { dir: '/mnt/../var/spill/', maxSpillBytes: 1 } },
+      {
+        maxConcurrentTxns: 64,
+        spill: { ...SPILL, dir: resolve('/var/spill'), maxSpillBytes: 1 },
+      },
+    ],
+    [null, null],
+    [undefined, null],
+  ])('takes streaming: %j', (streaming, expected) => {
+    expect(resolveOptions(untyped({ streaming })).streaming).toEqual(expected);
+  });
+
+  it('lets as much wait on disk as the memory for it says', () => {
+    const { streaming } = resolveOptions(
+      untyped({ maxInflightBytes: 1000, streaming: { spill: {} } }),
+    );
+    expect(streaming?.spill?.maxSpillBytes).toBe(16_000);
+  });
+
+  it.each([
+    ['streaming', true],
+    ['streaming', false],
+    ['streaming', 'on'],
+    ['streaming', []],
+    ['streaming.maxConcurrentTxns', { maxConcurrentTxns: 0 }],
+    ['streaming.maxConcurrentTxns', { maxConcurrentTxns: '64' }],
+    ['streaming.parallel', { parallel: true }],
+    ['streaming.spill', { spill: true }],
+    ['streaming.spill', { spill: '/var/spill' }],
+    ['streaming.spill', { spill: [] }],
+    ['streaming.spill.dir', { spill: { dir: '' } }],
+    ['streaming.spill.dir', { spill: { dir: null } }],
+    ['streaming.spill.dir', { spill: { dir: '/var/\0' } }],
+    ['streaming.spill.maxSpillBytes', { spill: { maxSpillBytes: 0.5 } }],
+    ['streaming.spill.encrypt', { spill: { encrypt: 'aes' } }],
+    ['streaming.spill.folder', { spill: { folder: '/var' } }],
+  ])('refuses %s, given %j', (option, streaming) => {
+    expect(() => resolveOptions(untyped({ streaming }))).toThrow(
+      expect.objectContaining({ name: 'ReplicantConfigError', option }),
+    );
   });
 
   it.each([

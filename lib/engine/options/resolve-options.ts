@@ -23,6 +23,10 @@ import {
   resolveSnapshot,
   type ResolvedSnapshotOptions,
 } from './snapshot-options.js';
+import {
+  resolveStreaming,
+  type ResolvedStreamingOptions,
+} from './streaming-options.js';
 import type {
   AroundDelivery,
   ConnectionOption,
@@ -42,6 +46,7 @@ export interface ResolvedOptions {
   readonly maxCommandRetries: number;
   readonly batchDelivery: ResolvedBatchOptions | null;
   readonly messages: boolean;
+  readonly streaming: ResolvedStreamingOptions | null;
   readonly sinkRetry: ResolvedSinkRetryOptions;
   readonly failover: boolean;
   readonly leaderElection: boolean;
@@ -66,6 +71,7 @@ const KNOWN = new Set([
   'maxCommandRetries',
   'batchDelivery',
   'messages',
+  'streaming',
   'sinkRetry',
   'failover',
   'leaderElection',
@@ -100,17 +106,14 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     slotName: slotName(options.slotName),
     publications: publications(options.publication),
     checkpointStore: checkpointStore(options.checkpointStore),
-    maxInflightBytes: positiveInteger(
-      'maxInflightBytes',
-      options.maxInflightBytes,
-      16 * 1024 * 1024,
-    ),
+    maxInflightBytes: maxInflightBytes(options),
     maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
     batchDelivery: resolveBatchDelivery(
       options.batchDelivery,
       isGiven(options.checkpointStore),
     ),
     messages: flag('messages', options.messages, false),
+    streaming: resolveStreaming(options.streaming, maxInflightBytes(options)),
     sinkRetry: resolveSinkRetry(options.sinkRetry),
     failover: flag('failover', options.failover, false),
     leaderElection: flag('leaderElection', options.leaderElection, false),
@@ -125,6 +128,10 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     health: resolveHealth(options.health),
     around: around(options.around),
   };
+}
+
+function maxInflightBytes({ maxInflightBytes: value }: PipelineOptions) {
+  return positiveInteger('maxInflightBytes', value, 16 * 1024 * 1024);
 }
 
 function snapshot({

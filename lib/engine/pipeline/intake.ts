@@ -7,7 +7,7 @@ import type { StreamedWork } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
-import { UnclearMessagesFault } from '../model/unclear-messages-fault.js';
+import { PlainReadingFault } from '../model/plain-reading-fault.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 import type { TypesOption } from '../options/pipeline-options.js';
 import type { Positions } from '../source/positions.js';
@@ -167,12 +167,12 @@ export class PipelineIntake {
         return;
       case 'fault':
         return this.#halt(taken);
+      case 'unclear':
+        return this.#endWith(new PlainReadingFault(taken.commit.commitLsn));
       case 'committed':
         this.#backlog = [];
         void this.#runThrough(taken.transaction, taken.commit);
         return;
-      case 'unclear':
-        return this.#endWith(new UnclearMessagesFault(taken.commit.commitLsn));
       default:
     }
     const oids = this.#feed(bytes, payload, end);

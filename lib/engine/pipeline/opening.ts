@@ -35,6 +35,7 @@ export async function withPlannedSession<T>(
       pipeline: subject.pipeline,
       options: subject.options,
       sink: subject.sink,
+      plain: subject.plain,
       unfinishedSlot: subject.unfinishedSlot,
       warning: (message) => subject.warning(message),
     });

@@ -22,7 +22,7 @@ export class Streamed {
     ports: Pick<StreamedPorts, 'hold' | 'release' | 'failed'>,
   ): Streamed | null {
     const { streaming, slotName, maxInflightBytes } = subject.options;
-    if (streaming === null) return null;
+    if (streaming === null || subject.plain) return null;
     const { spill } = streaming;
     const { systemIdentifier } = context;
     const directory =

@@ -27,6 +27,8 @@ export interface ConnectionSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
   readonly sink: Sink;
+  /** Transactions are read when they have committed, whatever the option `streaming` says. */
+  readonly plain: boolean;
   readonly target: SessionTarget;
   readonly advice: Advice;
   readonly schema: PipelineSchema;

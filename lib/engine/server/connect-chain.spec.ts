@@ -56,6 +56,7 @@ class StubServer implements CommandSession {
             wal_level: 'logical',
             in_recovery: inRecovery,
             wal_sender_timeout: '60000',
+            database_oid: '16384',
           },
         ],
         'probe',
@@ -481,13 +482,35 @@ it('says that the timeline diverged rather than that the checkpoint is ahead', a
 });
 
 describe('the command', () => {
-  it.each([
-    [false, "(proto_version '1', publication_names 'p')"],
-    [true, "(proto_version '1', publication_names 'p', messages 'true')"],
-  ])('asks for messages where they are wanted: %s', async (messages, asked) => {
+  it.each<[Partial<PipelineOptions>, string]>([
+    [{}, "(proto_version '1', publication_names 'p')"],
+    [
+      { messages: true },
+      "(proto_version '1', publication_names 'p', messages 'true')",
+    ],
+    [
+      { streaming: {} },
+      "(proto_version '2', publication_names 'p', streaming 'on')",
+    ],
+    [
+      { messages: true, streaming: { spill: {} } },
+      "(proto_version '2', publication_names 'p', messages 'true', streaming 'on')",
+    ],
+  ])('asks for what is wanted: %j', async (options, asked) => {
     const { run } = stage();
-    const { command } = await run({}, { messages });
+    const { command } = await run({}, options);
     expect(command).toBe(`START_REPLICATION SLOT orders LOGICAL 0/64 ${asked}`);
+  });
+});
+
+describe('the database', () => {
+  it.each<[PipelineOptions['streaming'], number | null]>([
+    [null, null],
+    [{}, null],
+    [{ spill: {} }, 16_384],
+  ])('is told where files are named after it: %j', async (streaming, oid) => {
+    const { run } = stage();
+    expect(await run({}, { streaming })).toMatchObject({ databaseOid: oid });
   });
 });
 

@@ -30,6 +30,8 @@ import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 const PLUGIN = 'pgoutput';
 /** `server_version_num` of the first version that synchronizes slots. */
 const FIRST_WITH_FAILOVER = 170_000;
+/** Version of the protocol, of PostgreSQL 14. */
+const FIRST_WITH_STREAMING = 2;
 
 /** What the chain found out: all that streaming needs. */
 export interface StreamPlan {
@@ -39,6 +41,8 @@ export interface StreamPlan {
   readonly confirmedFlush: Lsn;
   /** The START_REPLICATION command. */
   readonly command: string;
+  /** Of the database, where running transactions are kept on disk; `null` where none is. */
+  readonly databaseOid: number | null;
   /** `null` when nothing has to be copied before the stream. */
   readonly snapshot: SnapshotPlan | null;
 }
@@ -82,6 +86,7 @@ export async function runConnectChain(
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
     command: startCommand(options, slot.position, progress),
+    databaseOid: options.streaming?.spill ? server.databaseOid : null,
     snapshot: slot.snapshot,
   };
 }
@@ -176,9 +181,11 @@ function startCommand(
   // What a snapshot has to see again comes again, and is passed over.
   const again = progress?.uncertain ?? stored;
   const start = again < stored ? again : stored;
-  return (
-    `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)}` +
-    ` (proto_version '1', publication_names ${publicationNamesLiteral(options.publications)}` +
-    (options.messages ? `, messages 'true')` : ')')
-  );
+  const asked = [
+    `proto_version '${options.streaming === null ? 1 : FIRST_WITH_STREAMING}'`,
+    `publication_names ${publicationNamesLiteral(options.publications)}`,
+    ...(options.messages ? [`messages 'true'`] : []),
+    ...(options.streaming === null ? [] : [`streaming 'on'`]),
+  ];
+  return `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)} (${asked.join(', ')})`;
 }

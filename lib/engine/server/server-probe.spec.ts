@@ -62,12 +62,14 @@ describe('the probe of the server', () => {
           wal_level: 'logical',
           wal_sender_timeout: timeout,
           in_recovery: recovery,
+          database_oid: '4294967295',
         },
       ]);
       expect(await probeServer(session)).toEqual({
         version: number,
         walSenderTimeoutMs: milliseconds,
         inRecovery,
+        databaseOid: 4_294_967_295,
       });
     },
   );

@@ -2,6 +2,8 @@ import { HaltError } from '../model/halt.js';
 import type { CommandSession } from './session.js';
 
 const OLDEST_VERSION = 150_000;
+/** No object has it. */
+const INVALID_OID = 0;
 const DEFAULT_WAL_SENDER_TIMEOUT_MS = 60_000;
 
 /** What the server says of itself. */
@@ -12,6 +14,8 @@ export interface ServerFacts {
   readonly walSenderTimeoutMs: number;
   /** A standby that is not promoted. */
   readonly inRecovery: boolean;
+  /** Of the database that the connection leads to. */
+  readonly databaseOid: number;
 }
 
 /**
@@ -25,6 +29,7 @@ export async function probeServer(
   const rows = await session.query(
     "select pg_catalog.current_setting('server_version_num') as version," +
       ' pg_catalog.pg_is_in_recovery() as in_recovery,' +
+      ' (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database()) as database_oid,' +
       " pg_catalog.current_setting('wal_level') as wal_level," +
       " (select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout') as wal_sender_timeout",
   );
@@ -49,5 +54,6 @@ export async function probeServer(
       ? DEFAULT_WAL_SENDER_TIMEOUT_MS
       : timeout,
     inRecovery: rows[0]?.['in_recovery'] === 't',
+    databaseOid: Number(rows[0]?.['database_oid'] ?? INVALID_OID),
   };
 }

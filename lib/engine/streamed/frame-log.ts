@@ -67,7 +67,11 @@ export class FrameLog {
   leaveOut(subxids: ReadonlySet<number>): void {
     const blocks = this.take();
     // What was copied is let go of at once: there is little room when this is asked for.
-    for (let block = blocks.shift(); block !== undefined; block = blocks.shift()) {
+    for (
+      let block = blocks.shift();
+      block !== undefined;
+      block = blocks.shift()
+    ) {
       const frame = new FrameCursor(block);
       while (frame.next()) {
         if (subxids.has(frame.subxid)) continue;
@@ -81,10 +85,7 @@ export class FrameLog {
     if (this.#used + length > this.#last.length) {
       this.#seal();
       // Most transactions are not worth a large block.
-      const size = Math.min(
-        LARGEST_BLOCK,
-        Math.max(FIRST_BLOCK, this.#bytes),
-      );
+      const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.#bytes));
       this.#last = Buffer.allocUnsafeSlow(Math.max(size, length));
       this.#bytes += this.#last.length;
     }
@@ -129,5 +130,8 @@ export class FrameCursor {
 }
 
 function damaged(): SpillError {
-  return new SpillError('damaged', 'a block of a spill file has no whole frames');
+  return new SpillError(
+    'damaged',
+    'a block of a spill file has no whole frames',
+  );
 }

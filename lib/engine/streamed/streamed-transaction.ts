@@ -5,6 +5,7 @@ import type { SpillFile } from './spill-file.js';
 export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
 
 const MESSAGE = 0x4d; // M
+const ROWS = new Set([...'IUDT'].map((letter) => letter.charCodeAt(0)));
 
 /** What has arrived of a transaction that may still be running. */
 export class StreamedTransaction {
@@ -13,15 +14,14 @@ export class StreamedTransaction {
   /** Aborted since frames were left out last. */
   #toLeaveOut = false;
   #file: TransactionFile | null = null;
-  /** The subtransaction that began last, of those with frames. */
+  /** The subtransaction that began last, of those that frames came of. */
   #newest: number;
   /** None that began later has frames on disk; `null` when nothing is on disk. */
   #onDiskThrough: number | null = null;
   #bytesOnDisk = 0;
-  /** Behind the last message, the row of the subtransaction that began first; `null` when none has come. */
-  #oldestSinceMessage: number | null = null;
-  #hasMessages = false;
-  #unclear = false;
+  /** Messages came since the last row of no savepoint: one that is open by then may be theirs. */
+  #messagesOpen = false;
+  #isUnclear = false;
   /** Tables by OID that the server has announced in it, and counts as announced when it commits; with the number of the announcement. */
   readonly announced = new Map<number, number>();
 
@@ -44,13 +44,9 @@ export class StreamedTransaction {
     return this.#bytesOnDisk;
   }
 
-  /**
-   * A message may have been rolled back: with rows the server names their subtransaction, with messages only the transaction.
-   *
-   * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Message, Xid of the transaction}
-   */
-  get unclear(): boolean {
-    return this.#unclear;
+  /** Messages may be among what was rolled back, and nothing tells which: the server sends those of savepoints as if they had none. */
+  get isUnclear(): boolean {
+    return this.#isUnclear;
   }
 
   get file(): TransactionFile | null {
@@ -66,31 +62,21 @@ export class StreamedTransaction {
     end: number,
   ): void {
     if (isLater(subxid, this.#newest)) this.#newest = subxid;
-    if (tag === MESSAGE) {
-      this.#hasMessages = true;
-      this.#oldestSinceMessage = null;
-    } else if (
-      this.#oldestSinceMessage === null ||
-      isLater(this.#oldestSinceMessage, subxid)
-    )
-      this.#oldestSinceMessage = subxid;
+    if (subxid === this.xid) {
+      if (tag === MESSAGE) this.#messagesOpen = true;
+      else if (ROWS.has(tag)) this.#messagesOpen = false;
+    }
     this.#log.append(subxid, tag, bytes, start, end);
   }
 
   /** A subtransaction was rolled back. The server announces tables anew after that. */
   abort(subxid: number): void {
     this.announced.clear();
-    if (this.#hasMessages && !this.#wentOnWithout(subxid)) this.#unclear = true;
-    // Of this one nothing has come: it changed what is not published.
+    this.#isUnclear ||= this.#messagesOpen;
+    // One that changed nothing but what is not published: nothing came of it, and nothing will.
     if (isLater(subxid, this.#newest)) return;
     this.#aborted.add(subxid);
     this.#toLeaveOut = true;
-  }
-
-  /** Whether a row has come since the last message that belongs to what this subtransaction is inside of: so the message does too. */
-  #wentOnWithout(subxid: number): boolean {
-    const oldest = this.#oldestSinceMessage;
-    return oldest !== null && isLater(subxid, oldest);
   }
 
   /** Lets go of what was rolled back, as far as it is in memory. */

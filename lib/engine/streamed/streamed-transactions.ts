@@ -8,7 +8,10 @@ import {
 import { HaltError } from '../model/halt.js';
 import { errorClass } from '../model/error-class.js';
 import { SpillError } from './spill-error.js';
-import { StreamedTransaction, type TransactionFile } from './streamed-transaction.js';
+import {
+  StreamedTransaction,
+  type TransactionFile,
+} from './streamed-transaction.js';
 
 /** What may be held. */
 export interface StreamedLimits {
@@ -44,7 +47,7 @@ export type Taken =
       readonly transaction: StreamedTransaction;
       readonly commit: StreamCommit;
     }
-  /** A transaction that was kept has committed, and what was kept does not tell which of its messages were rolled back. */
+  /** A transaction has committed of which it is not known what was rolled back: it has to be read once more. */
   | { readonly kind: 'unclear'; readonly commit: StreamCommit }
   | DecodeFault;
 
@@ -163,9 +166,11 @@ export class StreamedTransactions {
 
   #enter({ xid, first }: StreamStart): Taken {
     let transaction = this.#open.get(xid);
-    if (first === (transaction !== undefined))
+    if (first !== (transaction === undefined))
       return violation(
-        `${first ? 'the beginning' : 'a further part'} of a transaction that was ${first ? 'begun before' : 'never begun'}`,
+        first
+          ? 'the beginning of a transaction that has begun before'
+          : 'a part of a transaction without its beginning',
       );
     if (transaction === undefined) {
       if (this.#open.size >= this.#limits.transactions) {
@@ -221,7 +226,7 @@ export class StreamedTransactions {
     if (transaction === undefined)
       return violation('the commit of a transaction that was never begun');
     this.#close(transaction);
-    if (transaction.unclear) {
+    if (transaction.isUnclear) {
       this.#discard(transaction);
       return { kind: 'unclear', commit };
     }
