@@ -232,7 +232,7 @@ export class PipelineIntake {
     this.#ports.replaying(true);
     this.#beginScope();
     try {
-      await replay(transaction, commit, {
+      const whole = await replay(transaction, commit, {
         get closed() {
           return isClosed();
         },
@@ -241,7 +241,7 @@ export class PipelineIntake {
         learn: (oids) => this.#learnTypes(oids),
         room: () => this.#ports.room(),
       });
-      this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
+      if (whole) this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
       this.#ports.replaying(false);
       this.#replay();
     } catch (error) {

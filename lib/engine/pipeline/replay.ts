@@ -29,13 +29,14 @@ export interface ReplayPorts {
 /**
  * Runs a transaction that was kept while it was running through what takes the stream, as if it were sent now: plain, and whole.
  *
+ * @returns whether it was; not when nothing is taken in any more
  * @throws what reading from disk throws
  */
 export async function replay(
   transaction: StreamedTransaction,
   { xid, commitLsn, endLsn, commitTimeMicros }: StreamCommit,
   ports: ReplayPorts,
-): Promise<void> {
+): Promise<boolean> {
   let turnBegan = performance.now();
   ports.accept({ kind: 'begin', finalLsn: commitLsn, commitTimeMicros, xid });
   for await (const block of transaction.blocks()) {
@@ -55,7 +56,10 @@ export async function replay(
       else continue;
       turnBegan = performance.now();
     }
-    if (ports.closed) return;
+    if (ports.closed) return false;
   }
+  // It may have ended while nothing more was found.
+  if (ports.closed) return false;
   ports.accept({ kind: 'commit', commitLsn, endLsn, commitTimeMicros });
+  return true;
 }

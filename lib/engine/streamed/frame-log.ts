@@ -1,3 +1,5 @@
+import { SpillError } from './spill-error.js';
+
 /** Before a frame: its length, and the subtransaction that it belongs to. */
 const HEADER = 8;
 const FIRST_BLOCK = 16 * 1024;
@@ -13,6 +15,12 @@ export class FrameLog {
   /** Bytes of the last block that are in use. */
   #used = 0;
   #bytes = 0;
+  #length = 0;
+
+  /** Bytes of its frames. */
+  get length(): number {
+    return this.#length;
+  }
 
   /** Bytes that are held, used or not. */
   get bytes(): number {
@@ -39,7 +47,9 @@ export class FrameLog {
   shift(): Buffer | undefined {
     this.#seal();
     const block = this.#blocks.shift();
-    if (block !== undefined) this.#bytes -= block.buffer.byteLength;
+    if (block === undefined) return undefined;
+    this.#bytes -= block.buffer.byteLength;
+    this.#length -= block.length;
     return block;
   }
 
@@ -49,12 +59,19 @@ export class FrameLog {
     const blocks = this.#blocks;
     this.#blocks = [];
     this.#bytes = 0;
+    this.#length = 0;
     return blocks;
   }
 
   /** Lets go of the frames of these subtransactions. */
   leaveOut(subxids: ReadonlySet<number>): void {
-    for (const block of this.take()) {
+    const blocks = this.take();
+    // What was copied is let go of at once: there is little room when this is asked for.
+    for (
+      let block = blocks.shift();
+      block !== undefined;
+      block = blocks.shift()
+    ) {
       const frame = new FrameCursor(block);
       while (frame.next()) {
         if (subxids.has(frame.subxid)) continue;
@@ -74,6 +91,7 @@ export class FrameLog {
     }
     const at = this.#used;
     this.#used += length;
+    this.#length += length;
     return at;
   }
 
@@ -93,13 +111,27 @@ export class FrameCursor {
 
   constructor(readonly block: Buffer) {}
 
-  /** Goes on to the next frame; `false` behind the last one. */
+  /**
+   * Goes on to the next frame; `false` behind the last one.
+   *
+   * @throws {SpillError} when the block does not consist of frames: it was on disk
+   */
   next(): boolean {
-    if (this.end >= this.block.length) return false;
-    const length = this.block.readUInt32BE(this.end);
-    this.subxid = this.block.readUInt32BE(this.end + 4);
-    this.start = this.end + HEADER;
+    const { block, end } = this;
+    if (end >= block.length) return false;
+    if (end + HEADER > block.length) throw damaged();
+    const length = block.readUInt32BE(end);
+    this.subxid = block.readUInt32BE(end + 4);
+    this.start = end + HEADER;
     this.end = this.start + length;
+    if (length === 0 || this.end > block.length) throw damaged();
     return true;
   }
+}
+
+function damaged(): SpillError {
+  return new SpillError(
+    'damaged',
+    'a block of a spill file has no whole frames',
+  );
 }

@@ -1,6 +1,9 @@
 import { FrameLog } from './frame-log.js';
 import type { SpillFile } from './spill-file.js';
 
+/** What is done with the file of a transaction. */
+export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
+
 const MESSAGE = 0x4d; // M
 const ROWS = new Set([...'IUDT'].map((letter) => letter.charCodeAt(0)));
 
@@ -10,8 +13,8 @@ export class StreamedTransaction {
   #aborted = new Set<number>();
   /** Aborted since frames were left out last. */
   #toLeaveOut = false;
-  #file: SpillFile | null = null;
-  /** The subtransaction that began last. */
+  #file: TransactionFile | null = null;
+  /** The subtransaction that began last, of those that frames came of. */
   #newest: number;
   /** None that began later has frames on disk; `null` when nothing is on disk. */
   #onDiskThrough: number | null = null;
@@ -31,6 +34,11 @@ export class StreamedTransaction {
     return this.#log.bytes;
   }
 
+  /** Bytes that are written when it is spilled. */
+  get length(): number {
+    return this.#log.length;
+  }
+
   /** Bytes that were written to disk, or are being written. */
   get bytesOnDisk(): number {
     return this.#bytesOnDisk;
@@ -41,7 +49,7 @@ export class StreamedTransaction {
     return this.#isUnclear;
   }
 
-  get file(): SpillFile | null {
+  get file(): TransactionFile | null {
     return this.#file;
   }
 
@@ -63,10 +71,12 @@ export class StreamedTransaction {
 
   /** A subtransaction was rolled back. The server announces tables anew after that. */
   abort(subxid: number): void {
-    this.#aborted.add(subxid);
-    this.#isUnclear ||= this.#messagesOpen;
-    this.#toLeaveOut = true;
     this.announced.clear();
+    this.#isUnclear ||= this.#messagesOpen;
+    // One that changed nothing but what is not published: nothing came of it, and nothing will.
+    if (isLater(subxid, this.#newest)) return;
+    this.#aborted.add(subxid);
+    this.#toLeaveOut = true;
   }
 
   /** Lets go of what was rolled back, as far as it is in memory. */
@@ -82,10 +92,10 @@ export class StreamedTransaction {
   }
 
   /** Writes what is in memory to a file, always the same one. It is no longer counted here, and held until this resolves. */
-  spill(file: SpillFile): Promise<void> {
+  spill(file: TransactionFile): Promise<void> {
     this.#file = file;
     this.#onDiskThrough = this.#newest;
-    this.#bytesOnDisk += this.bytes;
+    this.#bytesOnDisk += this.length;
     return file.write(this.#log.take());
   }
 

@@ -1,14 +1,17 @@
 import type { DecodeFault } from '../decode/decoder.js';
 import {
   type StreamCommit,
+  type StreamStart,
   StreamMessages,
   type StreamMessage,
 } from '../decode/pgoutput/stream-messages.js';
 import { HaltError } from '../model/halt.js';
 import { errorClass } from '../model/error-class.js';
 import { SpillError } from './spill-error.js';
-import type { SpillFile } from './spill-file.js';
-import { StreamedTransaction } from './streamed-transaction.js';
+import {
+  StreamedTransaction,
+  type TransactionFile,
+} from './streamed-transaction.js';
 
 /** What may be held. */
 export interface StreamedLimits {
@@ -23,7 +26,7 @@ export interface StreamedLimits {
 /** What holding transactions asks of its connection. */
 export interface StreamedPorts {
   /** Gives the file of a transaction; `null` where nothing may be written to disk. */
-  readonly fileOf: ((xid: number) => SpillFile) | null;
+  readonly fileOf: ((xid: number) => TransactionFile) | null;
   /** Nothing more is read until some of what is held is on disk. */
   hold(): void;
   release(): void;
@@ -149,7 +152,7 @@ export class StreamedTransactions {
       );
     switch (message.kind) {
       case 'stream-start':
-        return this.#enter(message.xid);
+        return this.#enter(message);
       case 'stream-stop':
         this.#current = null;
         return KEPT;
@@ -161,8 +164,14 @@ export class StreamedTransactions {
     }
   }
 
-  #enter(xid: number): Taken {
+  #enter({ xid, first }: StreamStart): Taken {
     let transaction = this.#open.get(xid);
+    if (first !== (transaction === undefined))
+      return violation(
+        first
+          ? 'the beginning of a transaction that has begun before'
+          : 'a part of a transaction without its beginning',
+      );
     if (transaction === undefined) {
       if (this.#open.size >= this.#limits.transactions) {
         this.#ports.failed(
@@ -260,24 +269,24 @@ export class StreamedTransactions {
 
   #spill(
     transaction: StreamedTransaction,
-    fileOf: (xid: number) => SpillFile,
+    fileOf: (xid: number) => TransactionFile,
   ): void {
-    const { bytes } = transaction;
-    if (this.#bytesOnDisk + bytes > this.#limits.bytesOnDisk)
+    const { bytes, length } = transaction;
+    if (this.#bytesOnDisk + length > this.#limits.bytesOnDisk)
       return this.#ports.failed(
         new HaltError('spill_exhausted', {
           detail: `running transactions hold more than maxSpillBytes (${this.#limits.bytesOnDisk})`,
         }),
       );
     this.#bytes -= bytes;
-    this.#bytesOnDisk += bytes;
+    this.#bytesOnDisk += length;
     this.#writing += bytes;
     if (this.#writing > this.#mostInMemory) this.#ports.hold();
     transaction.spill(transaction.file ?? fileOf(transaction.xid)).then(
       () => {
         this.#writing -= bytes;
         if (this.#writing <= this.#mostInMemory) this.#ports.release();
-        this.#ports.spilled(transaction.xid, bytes);
+        this.#ports.spilled(transaction.xid, length);
       },
       (error: unknown) => this.#fail(error),
     );
