@@ -1,5 +1,5 @@
 /**
- * Builds messages of pgoutput, protocol version 1, byte by byte.
+ * Builds messages of pgoutput byte by byte: of protocol version 1, and those by which running transactions are streamed.
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
@@ -140,6 +140,52 @@ export function messageFrame(message: {
     cstring(message.prefix),
     int32(message.content.length),
     message.content,
+  ]);
+}
+
+/** @param first - nothing of the transaction was sent before */
+export function streamStartFrame(xid: number, first = true): Buffer {
+  return Buffer.concat([ascii('S'), uint32(xid), uint8(first ? 1 : 0)]);
+}
+
+export function streamStopFrame(): Buffer {
+  return ascii('E');
+}
+
+/** A message between Stream Start and Stream Stop: behind its tag stands a transaction, mostly the subtransaction. */
+export function streamedFrame(xid: number, frame: Buffer): Buffer {
+  return Buffer.concat([frame.subarray(0, 1), uint32(xid), frame.subarray(1)]);
+}
+
+/** @param abort - what protocol version 4 adds */
+export function streamAbortFrame(
+  xid: number,
+  subxid: number,
+  abort?: { readonly lsn: bigint; readonly timeMicros: bigint },
+): Buffer {
+  return Buffer.concat([
+    ascii('A'),
+    uint32(xid),
+    uint32(subxid),
+    ...(abort === undefined
+      ? []
+      : [uint64(abort.lsn), int64(abort.timeMicros - EPOCH)]),
+  ]);
+}
+
+export function streamCommitFrame(
+  xid: number,
+  commitLsn: bigint,
+  endLsn: bigint,
+  commitTimeMicros = TIME,
+): Buffer {
+  return Buffer.concat([
+    ascii('c'),
+    uint32(xid),
+    uint8(0),
+    uint64(commitLsn),
+    uint64(endLsn),
+    int64(commitTimeMicros - EPOCH),
   ]);
 }
 

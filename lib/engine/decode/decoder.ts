@@ -33,4 +33,15 @@ export interface Decoder {
   decode(bytes: Buffer, start?: number, end?: number): Decoded;
   /** Number of the tables that were announced: a server announces each once, so none of them may be forgotten. */
   readonly tables: number;
+  /**
+   * What is announced from here on belongs to a transaction that was sent while it ran, and is decoded only now: announcements that came
+   * meanwhile may be newer.
+   */
+  beginScope(): void;
+  /**
+   * The end of that transaction.
+   *
+   * @param kept - OIDs of tables whose announcement in it is the newest, and counts from here on
+   */
+  endScope(kept: ReadonlySet<number>): void;
 }

@@ -1,3 +1,4 @@
+import { type Deferred, deferred } from '../model/deferred.js';
 import type { PipelineDelivery } from './delivery.js';
 import type { PipelineIntake } from './intake.js';
 import type { ReadGate } from '../source/read-gate.js';
@@ -9,6 +10,9 @@ const ARRIVING_BYTES = 1024 * 1024;
 
 /** Holds reading while the sink has as much as may be held, and lets it go on when half of that is done. */
 export class Backpressure {
+  /** Resolves for who waits for room. */
+  #room: Deferred<void> | null = null;
+
   constructor(
     private readonly gate: ReadGate,
     private readonly delivery: PipelineDelivery,
@@ -29,8 +33,21 @@ export class Backpressure {
   }
 
   releaseWhenDrained(): void {
-    if (this.delivery.bytes === 0 || !this.#fullTo(0.5))
-      this.gate.release('backpressure');
+    if (this.delivery.bytes === 0 || !this.#fullTo(0.5)) this.#release();
+  }
+
+  /** Resolves when there is room for more; `null` when there is. */
+  room(): Promise<void> | null {
+    this.holdWhenFull();
+    if (!this.gate.isHeldFor('backpressure')) return null;
+    this.#room ??= deferred();
+    return this.#room.promise;
+  }
+
+  #release(): void {
+    this.gate.release('backpressure');
+    this.#room?.resolve();
+    this.#room = null;
   }
 
   /** Whether this part of what may be held is held. */

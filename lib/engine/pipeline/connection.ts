@@ -11,11 +11,12 @@ import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
 import { openBackfill } from './incremental-snapshot.js';
 import { InitialSnapshot } from './initial-snapshot.js';
-import { PipelineIntake } from './intake.js';
+import { type IntakePorts, PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
 import { PipelineStateError } from './state-error.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
+import { Streamed } from './streamed.js';
 import {
   readCheckpoint,
   watermarkOf,
@@ -31,6 +32,7 @@ import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
 import { ReadGate } from '../source/read-gate.js';
 import type { ReplicationSession } from '../source/replication-session.js';
+import type { StreamedStatus } from '../telemetry/streamed-status.js';
 import type { CatalogType } from '../values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
@@ -45,6 +47,7 @@ export class PipelineConnection {
   readonly #plan: StreamPlan;
   readonly #gate: ReadGate;
   readonly #reading: PacedReading;
+  readonly #streamed: Streamed | null;
   readonly #intake: PipelineIntake;
   readonly #shapes: ShapeStorage;
   readonly #delivery: PipelineDelivery;
@@ -79,7 +82,12 @@ export class PipelineConnection {
       subject.sink.checkpoint.kind !== 'reader',
       subject.sink.kind === 'appendLog',
     );
-    this.#intake = new PipelineIntake(subject.options.types, {
+    this.#streamed = Streamed.create(subject, plan, {
+      hold: () => this.#gate.hold('spilling'),
+      release: () => this.#gate.release('spilling'),
+      failed: (error) => this.#fail(error),
+    });
+    const ports: IntakePorts = {
       positions: this.positions,
       readTypes: (oids) => this.#readTypes(oids),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
@@ -90,8 +98,16 @@ export class PipelineConnection {
         if (replyAsked) this.#replyAsked();
         this.#moved();
       },
+      replaying: (runs) =>
+        runs ? this.#gate.hold('replaying') : this.#gate.release('replaying'),
+      room: () => this.#backpressure.room(),
       fail: (error) => this.#fail(error),
-    });
+    };
+    this.#intake = new PipelineIntake(
+      subject.options.types,
+      ports,
+      this.#streamed?.transactions,
+    );
     this.#shapes = new ShapeStorage(
       subject.schema.history,
       subject.sink.checkpoint,
@@ -196,9 +212,16 @@ export class PipelineConnection {
     return this.#framesFlowed;
   }
 
-  /** Payload bytes received and not yet durable. */
+  /** Payload bytes received and not yet durable, of transactions that have committed. */
   get inflightBytes(): number {
     return this.#backpressure.inflightBytes;
+  }
+
+  /** What is kept of transactions that are sent while they run; `null` when none are. */
+  get streamed(): StreamedStatus | null {
+    if (this.#streamed === null) return null;
+    const { count, bytes, bytesOnDisk } = this.#streamed.transactions;
+    return { transactions: count, bytes, bytesOnDisk };
   }
 
   /** How the socket is read. */
@@ -258,6 +281,7 @@ export class PipelineConnection {
       // A handler that was told so undoes its part while its database is still there.
       if (read) await within(this.settle('drop'), FINISH_TIMEOUT_MS);
     }
+    await this.#streamed?.close();
     await copied;
   }
 
@@ -266,6 +290,7 @@ export class PipelineConnection {
     const copied = this.#backfill?.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
+    await this.#streamed?.close();
     await copied;
   }
 
@@ -276,6 +301,7 @@ export class PipelineConnection {
     this.#reading.stop();
     this.#feedback.finish();
     this.#session.destroy();
+    void this.#streamed?.close();
   }
 
   async #finish(timeoutMs: number): Promise<void> {
@@ -302,6 +328,7 @@ export class PipelineConnection {
           this.#feedback.start();
         },
       );
+      await this.#streamed?.prepare();
       const position = await Promise.race([
         readCheckpoint(sink.checkpoint, this.#plan.context),
         this.ended,
@@ -314,6 +341,7 @@ export class PipelineConnection {
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
+      void this.#streamed?.close();
       throw error;
     }
   }

@@ -1,11 +1,14 @@
 import type { Assembled } from '../assemble/assembled.js';
 import type { Assembler } from '../assemble/assembler.js';
-import type { Decoder } from '../decode/decoder.js';
+import type { DecodeFault, Decoder } from '../decode/decoder.js';
 import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
+import type { StreamCommit } from '../decode/pgoutput/stream-messages.js';
 import type { StreamedWork } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import { PlainReadingFault } from '../model/plain-reading-fault.js';
+import type { ReplicationMessage } from '../model/replication-message.js';
 import type { TypesOption } from '../options/pipeline-options.js';
 import type { Positions } from '../source/positions.js';
 import {
@@ -16,11 +19,21 @@ import {
 } from '../source/wire.js';
 import type { CatalogType } from '../values/catalog-types.js';
 import type { StreamWatch } from '../snapshot/incremental/stream-watch.js';
+import { SpillError } from '../streamed/spill-error.js';
+import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
+import {
+  spillFailed,
+  type StreamedTransactions,
+} from '../streamed/streamed-transactions.js';
 import { TypeTable } from '../values/type-table.js';
+import { replay } from './replay.js';
 import { WatchedStream } from './watched-stream.js';
 
 /** A connection ends after a transaction by which more tables were announced: it has to keep all of them, dropped ones too. */
 const MAX_TABLES = 10_000;
+
+const NO_BYTES = Buffer.alloc(0);
+const NONE: ReadonlySet<number> = new Set();
 
 /** What the intake asks of its connection. */
 export interface IntakePorts {
@@ -37,6 +50,10 @@ export interface IntakePorts {
   passedOver(end: Lsn): void;
   /** The server told its position; `replyAsked` when it wants an answer at once. */
   keepalive(replyAsked: boolean): void;
+  /** Nothing is read as long as a transaction is run through that was sent before. */
+  replaying(runs: boolean): void;
+  /** Resolves when there is room for more; `null` when there is. */
+  room(): Promise<void> | null;
   fail(error: unknown): void;
 }
 
@@ -45,6 +62,7 @@ export class PipelineIntake {
   readonly #ports: IntakePorts;
   readonly #types: TypeTable;
   readonly #decoder: Decoder;
+  readonly #streamed: StreamedTransactions | null;
   /** `null` when nobody compares the stream with rows that were read. */
   #watched: WatchedStream | null = null;
   readonly #maxTables: number;
@@ -56,14 +74,21 @@ export class PipelineIntake {
   /** They are taken in up to the next end of a transaction. */
   #closing = false;
 
-  constructor(types: TypesOption, ports: IntakePorts, maxTables = MAX_TABLES) {
+  /** @param streamed - keeps transactions that are sent while they run; `null` when none are */
+  constructor(
+    types: TypesOption,
+    ports: IntakePorts,
+    streamed: StreamedTransactions | null = null,
+    maxTables = MAX_TABLES,
+  ) {
     this.#ports = ports;
+    this.#streamed = streamed;
     this.#maxTables = maxTables;
     this.#types = new TypeTable(types);
     this.#decoder = new PgoutputDecoder(this.#types);
   }
 
-  /** Payload bytes held for a transaction whose end has not arrived. */
+  /** Payload bytes held for a transaction whose end was not taken in. */
   get openBytes(): number {
     return this.#assembler?.openBytes ?? 0;
   }
@@ -136,23 +161,48 @@ export class PipelineIntake {
 
   #decode(bytes: Buffer, start: number, end: number): void {
     const payload = start + XLOG_DATA_HEADER;
-    const decoded = this.#decoder.decode(bytes, payload, end);
-    if (decoded.kind === 'fault') {
-      this.#fail(new HaltError(decoded.code, { detail: decoded.detail }));
-      return;
+    const taken = this.#streamed?.take(bytes, payload, end);
+    switch (taken?.kind) {
+      case 'kept':
+        return;
+      case 'fault':
+        return this.#halt(taken);
+      case 'unclear':
+        return this.#endWith(new PlainReadingFault(taken.commit.commitLsn));
+      case 'committed':
+        this.#backlog = [];
+        void this.#runThrough(taken.transaction, taken.commit);
+        return;
+      default:
     }
-    if (decoded.kind === 'types-needed') {
-      this.#backlog = [copyOf(bytes, start, end)];
-      void this.#learn(decoded.oids);
-      return;
-    }
-    if (decoded.kind === 'begin') this.#ports.positions.begin();
-    this.#watched?.taken(decoded, bytes, payload, end);
-    const assembled = this.#assembler?.accept(decoded, end - payload) ?? null;
+    const oids = this.#feed(bytes, payload, end);
+    if (oids === null) return;
+    this.#backlog = [copyOf(bytes, start, end)];
+    void this.#learn(oids);
+  }
+
+  /** Takes a message; gives OIDs of types that have to be learned before that is possible. */
+  #feed(bytes: Buffer, start: number, end: number): readonly number[] | null {
+    const decoded = this.#decoder.decode(bytes, start, end);
+    if (decoded.kind === 'types-needed') return decoded.oids;
+    if (decoded.kind === 'fault') this.#halt(decoded);
+    else this.#accept(decoded, bytes, start, end);
+    return null;
+  }
+
+  #accept(
+    message: ReplicationMessage,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    if (message.kind === 'begin') this.#ports.positions.begin();
+    this.#watched?.taken(message, bytes, start, end);
+    const assembled = this.#assembler?.accept(message, end - start) ?? null;
     if (assembled?.kind === 'arriving') this.#watched?.arriving();
     if (assembled !== null) this.#pass(assembled);
-    this.#watched?.passed(decoded);
-    if (decoded.kind === 'commit' && this.#decoder.tables > this.#maxTables)
+    this.#watched?.passed(message);
+    if (message.kind === 'commit' && this.#decoder.tables > this.#maxTables)
       this.#endWith(
         new ConnectionFault(
           `more than ${this.#maxTables} tables were announced on one connection`,
@@ -162,11 +212,57 @@ export class PipelineIntake {
 
   async #learn(oids: readonly number[]): Promise<void> {
     try {
-      this.#types.learn(oids, await this.#ports.readTypes(oids));
+      await this.#learnTypes(oids);
       this.#replay();
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  async #learnTypes(oids: readonly number[]): Promise<void> {
+    this.#types.learn(oids, await this.#ports.readTypes(oids));
+  }
+
+  /** Runs a transaction through that was sent while it was running; what follows it is put off until then. */
+  async #runThrough(
+    transaction: StreamedTransaction,
+    commit: StreamCommit,
+  ): Promise<void> {
+    const isClosed = (): boolean => this.#closed;
+    this.#ports.replaying(true);
+    this.#beginScope();
+    try {
+      const whole = await replay(transaction, commit, {
+        get closed() {
+          return isClosed();
+        },
+        accept: (message) => this.#accept(message, NO_BYTES, 0, 0),
+        feed: (bytes, start, end) => this.#feed(bytes, start, end),
+        learn: (oids) => this.#learnTypes(oids),
+        room: () => this.#ports.room(),
+      });
+      if (whole) this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
+      this.#ports.replaying(false);
+      this.#replay();
+    } catch (error) {
+      // What is kept is let go of when nothing is taken in any more.
+      if (this.#closed) return;
+      this.#fail(error instanceof SpillError ? spillFailed(error) : error);
+    }
+  }
+
+  #beginScope(): void {
+    this.#decoder.beginScope();
+    this.#watched?.beginScope();
+  }
+
+  #endScope(kept: ReadonlySet<number>): void {
+    this.#decoder.endScope(kept);
+    this.#watched?.endScope(kept);
+  }
+
+  #halt({ code, detail }: DecodeFault): void {
+    this.#fail(new HaltError(code, { detail }));
   }
 
   #pass(assembled: Assembled): void {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../model/deferred.js';
 import { Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import { PlainReadingFault } from '../model/plain-reading-fault.js';
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { within } from '../model/within.js';
 import { PipelineConnection } from './connection.js';
@@ -55,6 +56,8 @@ export class PipelineLoop {
   #history: RetryHistory = NO_FAULTS;
   /** Commit position of the last transaction that the sink was given with success. */
   #deliveredThrough: Lsn = 0n;
+  /** What follows this commit cannot be read while it runs; `null` when all can, as far as is known. */
+  #plainBehind: Lsn | null = null;
 
   /**
    * @param unsettled - of an earlier loop
@@ -145,9 +148,12 @@ export class PipelineLoop {
     let connection: PipelineConnection | null = null;
     let phase: Phase = 'login';
     try {
-      connection = await PipelineConnection.open(this.#subject, (entered) => {
-        phase = entered;
-      });
+      connection = await PipelineConnection.open(
+        this.#isPlain ? withoutStreaming(this.#subject) : this.#subject,
+        (entered) => {
+          phase = entered;
+        },
+      );
       if (this.#stopping) {
         connection.abandon();
         return { error: null, phase, connection };
@@ -172,6 +178,7 @@ export class PipelineLoop {
     if (error instanceof HaltError)
       return this.#haltWith(error.halt, connection);
     const judged = judgeError(error, phase);
+    this.#considerPlain(error, judged);
     const final = isFinal(judged.class);
     if (!final) {
       const failed = await this.#closeLost(connection, judged);
@@ -199,6 +206,25 @@ export class PipelineLoop {
       sleep(delayMs, undefined, { signal: this.#abort.signal }),
     );
     return null;
+  }
+
+  /** Whether running transactions are not asked for, though the option `streaming` is set. */
+  get #isPlain(): boolean {
+    return (
+      this.#plainBehind !== null && this.#deliveredThrough <= this.#plainBehind
+    );
+  }
+
+  /** A server that cannot decode a transaction while it runs may well decode it whole. */
+  #considerPlain(error: unknown, judged: JudgedError): void {
+    if (this.#subject.options.streaming === null) return;
+    if (error instanceof PlainReadingFault || judged.class === 'undecodable') {
+      if (!this.#isPlain)
+        this.#subject.warning(
+          `${judged.reason}: the next connection reads transactions when they have committed, as without the option streaming`,
+        );
+      this.#plainBehind = this.#deliveredThrough;
+    }
   }
 
   #decide(fault: Fault): RetryDecision {
@@ -264,4 +290,9 @@ export class PipelineLoop {
       signal.removeEventListener('abort', stop);
     }
   }
+}
+
+/** Reads transactions when they have committed. */
+function withoutStreaming(subject: ConnectionSubject): ConnectionSubject {
+  return { ...subject, options: { ...subject.options, streaming: null } };
 }

@@ -50,6 +50,7 @@ function liveStatus(
   | 'lag'
   | 'handler'
   | 'inflightBytes'
+  | 'streamed'
   | 'reading'
   | 'slot'
 > {
@@ -67,6 +68,7 @@ function liveStatus(
     },
     handler: work.status,
     inflightBytes: connection?.inflightBytes ?? 0,
+    streamed: connection?.streamed ?? null,
     reading: connection?.reading ?? NOT_READING,
     slot,
   };

@@ -50,6 +50,15 @@ export class WatchedStream {
     }
   }
 
+  /** See {@link Decoder.beginScope}. */
+  beginScope(): void {
+    this.#decoder.beginScope();
+  }
+
+  endScope(kept: ReadonlySet<number>): void {
+    this.#decoder.endScope(kept);
+  }
+
   /** Its transaction is about to be handed over before its end is here. */
   arriving(): void {
     this.#watch.arriving();

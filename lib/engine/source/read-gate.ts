@@ -2,7 +2,13 @@ import { AsyncResource } from 'node:async_hooks';
 
 /** Why reading is paused. */
 export type HoldReason =
-  'starting' | 'types' | 'backpressure' | 'pacing' | 'ending';
+  | 'starting'
+  | 'types'
+  | 'backpressure'
+  | 'replaying'
+  | 'spilling'
+  | 'pacing'
+  | 'ending';
 
 /** The one owner of pause and resume: reading goes on when nobody holds it any more. */
 export class ReadGate {

@@ -78,6 +78,12 @@ export interface PipelineEvents {
     /** Commit position of the transaction that is the first to carry the new shape. */
     readonly commitLsn: Lsn;
   };
+  /** A part of a transaction that runs was written to disk, since there was no room for it in memory. */
+  spilled: {
+    readonly xid: number;
+    /** Of this part. */
+    readonly bytes: number;
+  };
   /** A snapshot begins, or goes on after an interruption. */
   snapshotStarted: {
     readonly mode: SnapshotMode;
@@ -132,6 +138,7 @@ export class EventHub {
     retry: new Set(),
     skipped: new Set(),
     schemaChange: new Set(),
+    spilled: new Set(),
     snapshotStarted: new Set(),
     snapshotTable: new Set(),
     snapshotTableAgain: new Set(),

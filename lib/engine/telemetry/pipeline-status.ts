@@ -2,6 +2,7 @@ import type { Delivery } from '../model/delivery.js';
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
 import type { NeverCopied, SnapshotStatus } from './snapshot-status.js';
+import type { StreamedStatus } from './streamed-status.js';
 import type { SlotWait } from './slot-wait.js';
 import type { SlotStatus } from './slot-status.js';
 
@@ -53,6 +54,11 @@ export interface PipelineStatus {
   readonly slot: SlotStatus | null;
   /** Payload received and not yet durable, with an allowance of 512 bytes for each transaction and message. */
   readonly inflightBytes: number;
+  /**
+   * What is kept of transactions that the server sends while they run, beside `inflightBytes`; `null` without the option `streaming`, and
+   * without a connection.
+   */
+  readonly streamed: StreamedStatus | null;
   /** How the connection was read over the last second; zeros and `false` without one. */
   readonly reading: {
     /** Turns of the event loop in which bytes arrived. */

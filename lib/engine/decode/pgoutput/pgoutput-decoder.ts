@@ -4,8 +4,7 @@ import type {
   TypeMessage,
 } from '../../model/replication-message.js';
 import { ByteReader } from './byte-reader.js';
-import { errorClass } from '../../model/error-class.js';
-import { MalformedMessage } from './malformed-message.js';
+import { faultOf } from './malformed-message.js';
 import {
   readDelete,
   readInsert,
@@ -16,9 +15,9 @@ import {
   type ColumnTypes,
   readNamespace,
   readRelationHeader,
-  type RowLayout,
   rowLayout,
 } from './row-layout.js';
+import { RowLayouts } from './row-layouts.js';
 import {
   readBegin,
   readCommit,
@@ -48,7 +47,7 @@ const NAMES: ReadonlyMap<number, string> = new Map([
 export class PgoutputDecoder implements Decoder {
   readonly #types: ColumnTypes;
   readonly #reader = new ByteReader();
-  readonly #layouts = new Map<number, RowLayout>();
+  readonly #layouts = new RowLayouts();
 
   constructor(types: ColumnTypes) {
     this.#types = types;
@@ -56,6 +55,14 @@ export class PgoutputDecoder implements Decoder {
 
   get tables(): number {
     return this.#layouts.size;
+  }
+
+  beginScope(): void {
+    this.#layouts.beginScope();
+  }
+
+  endScope(kept: ReadonlySet<number>): void {
+    this.#layouts.endScope(kept);
   }
 
   decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {
@@ -66,10 +73,7 @@ export class PgoutputDecoder implements Decoder {
     try {
       return this.#read(tag);
     } catch (error) {
-      const message = NAMES.get(tag);
-      return error instanceof MalformedMessage
-        ? fault(error.code, `${message}: ${error.detail}`)
-        : fault('decode_failure', `${message}: ${errorClass(error)}`);
+      return faultOf(error, NAMES.get(tag) ?? 'message');
     }
   }
 
@@ -111,7 +115,7 @@ export class PgoutputDecoder implements Decoder {
     );
     if (oids.length > 0) return { kind: 'types-needed', oids };
     const layout = rowLayout(header, this.#types);
-    this.#layouts.set(header.oid, layout);
+    this.#layouts.set(layout);
     return { kind: 'relation', relation: layout.relation };
   }
 

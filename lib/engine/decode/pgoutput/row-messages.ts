@@ -7,6 +7,7 @@ import type {
 import type { ByteReader } from './byte-reader.js';
 import { MalformedMessage } from './malformed-message.js';
 import type { RowLayout } from './row-layout.js';
+import type { RowLayouts } from './row-layouts.js';
 import {
   KEY_TUPLE,
   NEW_TUPLE,
@@ -15,9 +16,6 @@ import {
   readOldRow,
   readWholeRow,
 } from './tuple.js';
-
-/** The announced tables by OID. */
-export type RowLayouts = ReadonlyMap<number, RowLayout>;
 
 const CASCADE = 1;
 const RESTART_IDENTITY = 2;

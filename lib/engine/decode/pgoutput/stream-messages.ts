@@ -1,5 +1,7 @@
 import type { Lsn } from '../../model/lsn.js';
-import type { ByteReader } from './byte-reader.js';
+import type { DecodeFault } from '../decoder.js';
+import { ByteReader } from './byte-reader.js';
+import { faultOf } from './malformed-message.js';
 import { readTime } from './transaction-messages.js';
 
 /** What follows, up to the next stop, belongs to a transaction that may still be running. */
@@ -42,20 +44,20 @@ export interface StreamCommit {
 export type StreamMessage =
   StreamStart | StreamStop | StreamAbort | StreamCommit;
 
-export function readStreamStart(reader: ByteReader): StreamStart {
+function readStreamStart(reader: ByteReader): StreamStart {
   const xid = reader.uint32();
   const first = reader.uint8() === 1;
   reader.end();
   return { kind: 'stream-start', xid, first };
 }
 
-export function readStreamStop(reader: ByteReader): StreamStop {
+function readStreamStop(reader: ByteReader): StreamStop {
   reader.end();
   return { kind: 'stream-stop' };
 }
 
 /** Protocol version 4 adds position and time of the abort, which nobody needs. */
-export function readStreamAbort(reader: ByteReader): StreamAbort {
+function readStreamAbort(reader: ByteReader): StreamAbort {
   const xid = reader.uint32();
   const subxid = reader.uint32();
   if (reader.left > 0) {
@@ -66,7 +68,7 @@ export function readStreamAbort(reader: ByteReader): StreamAbort {
   return { kind: 'stream-abort', xid, subxid };
 }
 
-export function readStreamCommit(reader: ByteReader): StreamCommit {
+function readStreamCommit(reader: ByteReader): StreamCommit {
   const xid = reader.uint32();
   reader.skip(1); // flags, of which none is defined
   const commitLsn = reader.uint64();
@@ -75,3 +77,32 @@ export function readStreamCommit(reader: ByteReader): StreamCommit {
   reader.end();
   return { kind: 'stream-commit', xid, commitLsn, endLsn, commitTimeMicros };
 }
+
+/** Reads those messages; one reader serves all of a connection. */
+export class StreamMessages {
+  readonly #reader = new ByteReader();
+
+  /** Reads the message from `start` to `end`; `null` when it is of another kind. Never throws. */
+  read(
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): StreamMessage | DecodeFault | null {
+    const read = start < end ? READERS.get(bytes.readUInt8(start)) : undefined;
+    if (read === undefined) return null;
+    this.#reader.open(bytes, start + 1, end);
+    try {
+      return read(this.#reader);
+    } catch (error) {
+      return faultOf(error, 'stream message');
+    }
+  }
+}
+
+const READERS: ReadonlyMap<number, (reader: ByteReader) => StreamMessage> =
+  new Map<number, (reader: ByteReader) => StreamMessage>([
+    [0x53, readStreamStart], // S
+    [0x45, readStreamStop], // E
+    [0x41, readStreamAbort], // A
+    [0x63, readStreamCommit], // c
+  ]);

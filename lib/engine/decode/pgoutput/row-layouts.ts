@@ -1,0 +1,32 @@
+import type { RowLayout } from './row-layout.js';
+
+/** The tables that a connection has announced, by OID. */
+export class RowLayouts {
+  readonly #layouts = new Map<number, RowLayout>();
+  /** Those of the transaction that is read now, when it has a scope of its own. */
+  #scope: Map<number, RowLayout> | null = null;
+
+  get size(): number {
+    return this.#layouts.size;
+  }
+
+  get(oid: number): RowLayout | undefined {
+    return this.#scope?.get(oid) ?? this.#layouts.get(oid);
+  }
+
+  set(layout: RowLayout): void {
+    (this.#scope ?? this.#layouts).set(layout.relation.oid, layout);
+  }
+
+  /** What is announced from here on counts until the scope ends. */
+  beginScope(): void {
+    this.#scope = new Map();
+  }
+
+  /** @param kept - OIDs of tables whose announcement in the scope counts from here on as well */
+  endScope(kept: ReadonlySet<number>): void {
+    for (const [oid, layout] of this.#scope ?? [])
+      if (kept.has(oid)) this.#layouts.set(oid, layout);
+    this.#scope = null;
+  }
+}

@@ -1,0 +1,65 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StreamCommit } from '../decode/pgoutput/stream-messages.js';
+import type {
+  BeginMessage,
+  CommitMessage,
+} from '../model/replication-message.js';
+import { FrameCursor } from '../streamed/frame-log.js';
+import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
+
+/** Timers and other sockets have to wait as long at most. */
+const LONGEST_TURN_MS = 10;
+
+/** Where a transaction that has committed runs through. */
+export interface ReplayPorts {
+  /** Nothing is taken in any more. */
+  readonly closed: boolean;
+  accept(message: BeginMessage | CommitMessage): void;
+  /**
+   * Takes the message from `start` to `end`.
+   *
+   * @returns OIDs of types that have to be learned before it is taken; `null` when it was
+   */
+  feed(bytes: Buffer, start: number, end: number): readonly number[] | null;
+  learn(oids: readonly number[]): Promise<void>;
+  /** Resolves when there is room for more; `null` when there is. */
+  room(): Promise<void> | null;
+}
+
+/**
+ * Runs a transaction that was kept while it was running through what takes the stream, as if it were sent now: plain, and whole.
+ *
+ * @returns whether it was; not when nothing is taken in any more
+ * @throws what reading from disk throws
+ */
+export async function replay(
+  transaction: StreamedTransaction,
+  { xid, commitLsn, endLsn, commitTimeMicros }: StreamCommit,
+  ports: ReplayPorts,
+): Promise<boolean> {
+  let turnBegan = performance.now();
+  ports.accept({ kind: 'begin', finalLsn: commitLsn, commitTimeMicros, xid });
+  for await (const block of transaction.blocks()) {
+    const frame = new FrameCursor(block);
+    while (!ports.closed && frame.next()) {
+      if (transaction.isAborted(frame.subxid)) continue;
+      for (
+        let oids = ports.feed(block, frame.start, frame.end);
+        oids !== null && !ports.closed;
+        oids = ports.feed(block, frame.start, frame.end)
+      )
+        await ports.learn(oids);
+      const room = ports.room();
+      if (room !== null) await room;
+      else if (performance.now() - turnBegan > LONGEST_TURN_MS)
+        await nextTurn();
+      else continue;
+      turnBegan = performance.now();
+    }
+    if (ports.closed) return false;
+  }
+  // It may have ended while nothing more was found.
+  if (ports.closed) return false;
+  ports.accept({ kind: 'commit', commitLsn, endLsn, commitTimeMicros });
+  return true;
+}

@@ -1,0 +1,121 @@
+import { FrameLog } from './frame-log.js';
+import type { SpillFile } from './spill-file.js';
+
+/** What is done with the file of a transaction. */
+export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
+
+const MESSAGE = 0x4d; // M
+const ROWS = new Set([...'IUDT'].map((letter) => letter.charCodeAt(0)));
+
+/** What has arrived of a transaction that may still be running. */
+export class StreamedTransaction {
+  readonly #log = new FrameLog();
+  #aborted = new Set<number>();
+  /** Aborted since frames were left out last. */
+  #toLeaveOut = false;
+  #file: TransactionFile | null = null;
+  /** The subtransaction that began last, of those that frames came of. */
+  #newest: number;
+  /** None that began later has frames on disk; `null` when nothing is on disk. */
+  #onDiskThrough: number | null = null;
+  #bytesOnDisk = 0;
+  /** Messages came since the last row of no savepoint: one that is open by then may be theirs. */
+  #messagesOpen = false;
+  #isUnclear = false;
+  /** Tables by OID that the server has announced in it, and counts as announced when it commits; with the number of the announcement. */
+  readonly announced = new Map<number, number>();
+
+  constructor(readonly xid: number) {
+    this.#newest = xid;
+  }
+
+  /** Bytes in memory. */
+  get bytes(): number {
+    return this.#log.bytes;
+  }
+
+  /** Bytes that are written when it is spilled. */
+  get length(): number {
+    return this.#log.length;
+  }
+
+  /** Bytes that were written to disk, or are being written. */
+  get bytesOnDisk(): number {
+    return this.#bytesOnDisk;
+  }
+
+  /** Messages may be among what was rolled back, and nothing tells which: the server sends those of savepoints as if they had none. */
+  get isUnclear(): boolean {
+    return this.#isUnclear;
+  }
+
+  get file(): TransactionFile | null {
+    return this.#file;
+  }
+
+  /** Appends a frame: the tag, then the bytes from `start` to `end`. */
+  append(
+    subxid: number,
+    tag: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    if (isLater(subxid, this.#newest)) this.#newest = subxid;
+    if (subxid === this.xid) {
+      if (tag === MESSAGE) this.#messagesOpen = true;
+      else if (ROWS.has(tag)) this.#messagesOpen = false;
+    }
+    this.#log.append(subxid, tag, bytes, start, end);
+  }
+
+  /** A subtransaction was rolled back. The server announces tables anew after that. */
+  abort(subxid: number): void {
+    this.announced.clear();
+    this.#isUnclear ||= this.#messagesOpen;
+    // One that changed nothing but what is not published: nothing came of it, and nothing will.
+    if (isLater(subxid, this.#newest)) return;
+    this.#aborted.add(subxid);
+    this.#toLeaveOut = true;
+  }
+
+  /** Lets go of what was rolled back, as far as it is in memory. */
+  leaveOutAborted(): void {
+    if (!this.#toLeaveOut) return;
+    this.#log.leaveOut(this.#aborted);
+    this.#toLeaveOut = false;
+    const onDisk = this.#onDiskThrough;
+    this.#aborted =
+      onDisk === null
+        ? new Set()
+        : new Set([...this.#aborted].filter((xid) => !isLater(xid, onDisk)));
+  }
+
+  /** Writes what is in memory to a file, always the same one. It is no longer counted here, and held until this resolves. */
+  spill(file: TransactionFile): Promise<void> {
+    this.#file = file;
+    this.#onDiskThrough = this.#newest;
+    this.#bytesOnDisk += this.length;
+    return file.write(this.#log.take());
+  }
+
+  /** Whether the frame was rolled back. */
+  isAborted(subxid: number): boolean {
+    return this.#aborted.has(subxid);
+  }
+
+  /** Gives what has arrived, in order, block by block, and lets go of each. Once. */
+  async *blocks(): AsyncIterableIterator<Buffer> {
+    if (this.#file !== null) yield* this.#file.blocks();
+    for (;;) {
+      const block = this.#log.shift();
+      if (block === undefined) return;
+      yield block;
+    }
+  }
+}
+
+/** Whether a transaction id was given out later than another one; they wrap around. */
+function isLater(xid: number, other: number): boolean {
+  return ((xid - other) | 0) > 0;
+}
