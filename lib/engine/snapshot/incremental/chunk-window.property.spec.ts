@@ -18,6 +18,8 @@ const WEIGHTS: Readonly<Record<StepName, number>> = {
   savepoint: 2,
   commit: 4,
   commitAndShow: 6,
+  commitAsynchronously: 4,
+  flush: 6,
   show: 4,
   rollBack: 1,
   writeElse: 2,

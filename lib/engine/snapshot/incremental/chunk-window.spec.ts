@@ -148,6 +148,7 @@ function chunk(
     bytes: rows.length * 3,
     visible: snapshot(visible),
     readAt: 0n,
+    flushed: 1_000n,
     ...more,
   };
 }
