@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { Row } from '../lib/engine/model/change.js';
+import { changesOf } from './support/changes-of.js';
 import { compareTables, NO_DIFFERENCE } from './support/compare-tables.js';
 import { copying } from './support/copying.js';
 import { keylessCopy } from './support/keyless-copy.js';
@@ -85,9 +86,8 @@ it(
       beforeRows: async ({ rows }) => {
         for (const { record } of rows) saw(record);
       },
-      beforeTransaction: async ({ changes }) => {
-        if (!Array.isArray(changes)) throw new Error('It is not an array.');
-        for (const change of changes)
+      beforeTransaction: async (transaction) => {
+        for (const change of changesOf(transaction))
           if (change.op === 'update') saw(change.record);
       },
     });

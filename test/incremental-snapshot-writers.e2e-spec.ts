@@ -17,6 +17,8 @@ import { deferred, waitFor } from './support/wait-for.js';
 
 const suite = useServer({ settings: { wal_sender_timeout: '4s' } });
 
+/** Transactions. A sink that falls further and further behind would hold up the copy. */
+const MOST_AHEAD = 5;
 const TABLE = 'create table t(id int primary key, v text)';
 
 /** A source with rows, and a target with empty tables of the same names. */
@@ -61,17 +63,23 @@ async function equal(
   expect(await compareTables(source, target)).toEqual(NO_DIFFERENCE);
 }
 
-/** Runs statements, each a transaction, until it is stopped; says then how often. */
+/** Runs statements, each a transaction, as fast as the sink takes them, until it is stopped; says then how often. */
 function writing(
   source: TestDatabase,
+  { applied }: Copying,
   statements: (n: number) => readonly string[],
 ): () => Promise<number> {
   let stopped = false;
   const done = (async () => {
     const client = await source.connect();
+    let written = 0;
     let n = 0;
     for (; !stopped; n += 1)
-      for (const statement of statements(n)) await client.query(statement);
+      for (const statement of statements(n)) {
+        await client.query(statement);
+        written += 1;
+        await waitFor(() => stopped || written - applied.length < MOST_AHEAD);
+      }
     return n;
   })();
   return () => {
@@ -98,7 +106,8 @@ it.each([
       `insert into t select ${key}, 0 from generate_series(1, 2000) g`,
     );
     const { source, target } = both;
-    const stop = writing(source, (n) => {
+    const copy = started(source, { target });
+    const stop = writing(source, copy, (n) => {
       const some = `select id from t order by md5(id::text || ${n}) limit`;
       return [
         `update t set v = ${n} where id in (${some} 5)`,
@@ -107,7 +116,6 @@ it.each([
         `update t set id = ${key} where id in (${some} 1)`,
       ];
     });
-    const copy = started(source, { target });
     await complete(copy);
     expect(await stop()).toBeGreaterThan(5);
     await equal(copy, both);
@@ -158,15 +166,15 @@ it('a table with a key that is as busy as can be completes, in chunks of one row
   );
   const { source, target } = both;
   const again: unknown[] = [];
-  const stop = writing(source, (n) => [
-    `update t set v = ${n} where id in (select 1 + (g * 7 + ${n}) % 200 from generate_series(1, 20) g)`,
-  ]);
   const copy = copying(source, {
     target,
     snapshot: { mode: 'incremental', chunkRows: 1 },
   });
   copy.pipeline.on('snapshotTableAgain', (event) => again.push(event));
   copy.pipeline.start();
+  const stop = writing(source, copy, (n) => [
+    `update t set v = ${n} where id in (select 1 + (g * 7 + ${n}) % 200 from generate_series(1, 20) g)`,
+  ]);
   await complete(copy);
   expect(await stop()).toBeGreaterThan(20);
   await equal(copy, both);
@@ -225,6 +233,7 @@ it('positions that are confirmed while nothing is published leave a copy as it i
   const hangs = deferred();
   const first = started(source, {
     target,
+    snapshot: { mode: 'incremental', chunkRows: 50, maxPendingChunks: 1 },
     drainTimeout: 100,
     beforeRows: async ({ rows }) => {
       if (rows.length > 0 && chunks === 8) {
@@ -235,9 +244,11 @@ it('positions that are confirmed while nothing is published leave a copy as it i
     },
     afterRows: async ({ rows }) => {
       if (rows.length > 0) chunks += 1;
-      if (chunks !== 4) return;
-      await source.query("update t set v = 'early' where id % 100 = 7");
-      await confirmedUpTo(source, slot, await writeNoise(source));
+      if (chunks === 2)
+        await source.query("update t set v = 'early' where id % 100 = 7");
+      // The sink has taken the update by now.
+      if (chunks === 4)
+        await confirmedUpTo(source, slot, await writeNoise(source));
     },
   });
   await hangs.promise;
