@@ -400,6 +400,33 @@ describe('the transaction of a chunk', () => {
     expect(await holding(database)).toBe(0);
   });
 
+  it('has the position of the one before where its snapshot is the same: what is written by open transactions, or by reading, may stay unflushed', async () => {
+    const { database, reader, readable } = await published(SOME_ROWS);
+    const open = await database.connect();
+    await open.query('begin; insert into t values (0)');
+    const one = await first(reader, readable);
+    await open.query('insert into t values (-1)');
+    const two = await first(reader, readable);
+    expect(two.chunk.readAt).toBe(one.chunk.readAt);
+    await database.query('insert into t values (-2)');
+    const three = await first(reader, readable);
+    expect(three.chunk.readAt).toBeGreaterThan(one.chunk.readAt);
+  });
+
+  it('knows that the log is flushed where a page, or a segment, begins', async () => {
+    const { database, reader, readable } = await published(SOME_ROWS);
+    for (let time = 0; time < 3; time += 1) {
+      // Behind it there is nothing but a header.
+      await database.query('select pg_switch_wal()');
+      const { chunk } = await first(reader, readable);
+      await waitFor(async () => (await reader.poll()).flushed >= chunk.readAt, {
+        timeout: 2_000,
+        message: 'the log to be flushed',
+      });
+      await database.query('insert into t values ($1)', [-1 - time]);
+    }
+  });
+
   it.each([
     ['ALTER TABLE … TYPE', 'alter table t alter v type varchar(1000)'],
     ['CLUSTER', 'cluster t using t_pkey'],

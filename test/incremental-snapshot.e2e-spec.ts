@@ -109,7 +109,7 @@ describe('an incremental snapshot', () => {
     expect(calls(copy, 'complete')).toBe(1);
     await copy.pipeline.stop();
     expect(await sessionsOf(source)).toBe(0);
-  });
+  }, 90_000);
 
   it('goes on when the session that reads is lost', async () => {
     const { source, target } = await populated();

@@ -95,12 +95,14 @@ export class HandDrivenWindow {
     });
     await client.query('commit');
     const [head] = heads;
+    const readAt = lsnOf(head?.position);
     return {
       table: this.table,
       rows,
       bytes: 0,
       visible: visibleIn(head?.snapshot, head?.recovery === true),
-      readAt: lsnOf(head?.position),
+      readAt,
+      flushed: readAt,
     };
   }
 

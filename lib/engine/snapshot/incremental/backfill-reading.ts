@@ -212,19 +212,25 @@ export class BackfillReading {
   async #wait(polling?: 'without a snapshot'): Promise<void> {
     const isWoken = await within(this.#woken.promise, POLL_MS);
     if (isWoken) this.#woken = deferred();
-    else if (polling === undefined && this.#ports.window.changedBytes > 0)
-      await this.#poll();
+    else if (polling === undefined && this.#needsPolling) await this.#poll();
   }
 
   async #poll(): Promise<VisibleTransactions> {
-    const visible = await this.#ports.reader.visible();
+    const { window, reader } = this.#ports;
+    const { visible, flushed } = await reader.poll();
     this.#xmin = visible.xmin;
-    this.#ports.window.polled(visible);
+    window.polled(visible);
+    window.flushed(flushed);
     return visible;
   }
 
   async #pause(ms: number): Promise<void> {
     await within(this.#stopped.promise, ms);
+  }
+
+  get #needsPolling(): boolean {
+    const { changedBytes, awaitsFlush } = this.#ports.window;
+    return changedBytes > 0 || awaitsFlush;
   }
 
   get #delay(): number {

@@ -81,6 +81,11 @@ export class ChunkWindow implements StreamWatch {
     return this.#changedBytes;
   }
 
+  /** Whether a chunk waits for {@link flushed}. */
+  get awaitsFlush(): boolean {
+    return this.#pending.awaitFlush;
+  }
+
   /** Whether there is room for one more chunk. */
   get mayRead(): boolean {
     return (
@@ -170,6 +175,12 @@ export class ChunkWindow implements StreamWatch {
     if (this.#reading) return;
     this.#known = visible;
     this.#forget();
+  }
+
+  /** The log of the source is flushed up to here. */
+  flushed(position: Lsn): void {
+    this.#pending.flushed(position);
+    this.#pending.ask();
   }
 
   /** Rows of the table that lack columns; `read-again` when there are too many, so that the table has to be read from its beginning. */

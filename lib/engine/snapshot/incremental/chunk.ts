@@ -19,6 +19,8 @@ export interface Chunk {
   readonly keys?: readonly RawRow[];
   /** A position of the source that is not before any commit that it could see. */
   readonly readAt: Lsn;
+  /** Up to here the log was flushed when it was read; the stream has what is before. */
+  readonly flushed: Lsn;
 }
 
 /** What is left of a chunk for the sink, beside a stream that has reached {@link Chunk.readAt}. */

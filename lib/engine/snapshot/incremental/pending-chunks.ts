@@ -25,6 +25,8 @@ export class PendingChunks {
   #bytes = 0;
   /** Everything that commits below was received. */
   #reached: Lsn = 0n;
+  /** The log of the source is flushed up to here. Of what is behind it the stream brings nothing. */
+  #flushed: Lsn = 0n;
   /** The server was asked for its position and has not answered. */
   #asked = false;
   /** It has answered at a time at which that said nothing. */
@@ -56,9 +58,16 @@ export class PendingChunks {
       : null;
   }
 
+  /** Whether they wait for a commit to be flushed that they could see: those with `synchronous_commit = off` are visible before. */
+  get awaitFlush(): boolean {
+    const [first] = this.#chunks;
+    return first !== undefined && !this.#isFlushed(first) && !this.ready;
+  }
+
   push(chunk: Chunk): void {
     this.#chunks.push({ chunk, told: null, tellings: 0, reached: false });
     this.#bytes += chunk.bytes;
+    this.flushed(chunk.flushed);
   }
 
   shift(): void {
@@ -84,14 +93,20 @@ export class PendingChunks {
     this.#advance(position);
   }
 
+  /** The log of the source is flushed up to here. */
+  flushed(position: Lsn): void {
+    if (position > this.#flushed) this.#flushed = position;
+  }
+
   /**
-   * The server told its position. Where the end of the log is not written out, or is no record, it does not come up to a position that was
-   * read there: when it tells the same one again and again, and nothing came in between, there is nothing to come.
+   * The server told its position. Where the end of the log is no record, it does not come up to a position that was read there: when it
+   * tells the same one again and again, though the log is flushed, and nothing came in between, there is nothing to come.
    */
   told(position: Lsn): void {
     this.#asked = false;
     this.#advance(position);
     for (const pending of this.#chunks) {
+      if (!this.#isFlushed(pending)) continue;
       pending.tellings = pending.told === position ? pending.tellings + 1 : 1;
       pending.told = position;
       if (pending.tellings >= TELLINGS) pending.reached = true;
@@ -105,10 +120,11 @@ export class PendingChunks {
   }
 
   /**
-   * Asks the server, when chunks wait. There is one question of theirs at a time.
+   * Asks the server, when chunks wait for it. There is one question of theirs at a time.
    */
   ask(): void {
-    if (this.#asked || this.#chunks.length === 0) return;
+    const [first] = this.#chunks;
+    if (this.#asked || first === undefined || !this.#isFlushed(first)) return;
     this.#asked = true;
     this.#askAgain = false;
     this.#askPosition();
@@ -117,6 +133,10 @@ export class PendingChunks {
   /** Asks again, when the last answer said nothing. */
   askAgain(): void {
     if (this.#askAgain) this.ask();
+  }
+
+  #isFlushed({ chunk }: Pending): boolean {
+    return chunk.readAt <= this.#flushed;
   }
 
   #advance(position: Lsn): void {
