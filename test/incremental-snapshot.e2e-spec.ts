@@ -114,12 +114,19 @@ describe('an incremental snapshot', () => {
   it('goes on when the session that reads is lost', async () => {
     const { source, target } = await populated();
     const copy = started(source, { target });
+    const begun: unknown[] = [];
+    copy.pipeline.on('snapshotStarted', (event) => begun.push(event));
     await waitFor(() => copy.copied.length >= 4);
     await source.query(
       `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database()
          and application_name like 'nestjs-replicant%' and backend_type = 'client backend'`,
     );
     await complete(copy);
+    const event = { mode: 'incremental', tables: 1, done: 0 };
+    expect(begun).toEqual([
+      { ...event, resumed: false },
+      { ...event, resumed: true },
+    ]);
     expect(await compareTables(source, target)).toEqual(NO_DIFFERENCE);
     const ids = copy.copied.flatMap(({ rows }) =>
       rows.map(({ record }) => record['id']),

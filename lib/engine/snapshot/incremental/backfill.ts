@@ -135,7 +135,7 @@ export class Backfill {
       this.#window.track(planned.table, notBefore, lackingOf(planned));
     }
     this.#list();
-    if (!plan.isComplete) this.#begin();
+    if (!plan.isComplete) this.#begin(ports.progress !== null);
     for (const planned of plan.uncleared)
       this.#outcomes.clear(planned, () => {});
   }
@@ -224,7 +224,7 @@ export class Backfill {
     if (this.#ended) throw endedEarly();
     const tables = found.map((one) => this.#addOne(one, begun));
     this.#list();
-    if (tables.some(({ added }) => added)) this.#begin();
+    if (tables.some(({ added }) => added)) this.#begin(false);
     await Promise.all(tables.map(({ done }) => done));
   }
 
@@ -290,7 +290,7 @@ export class Backfill {
     this.#ports.listed([...copied, ...tables.map(({ table }) => table.name)]);
   }
 
-  #begin(): void {
+  #begin(resumed: boolean): void {
     const { copied, tables } = this.#plan;
     const done = tables.filter(({ isDone }) => isDone);
     this.#ports.meter.begin(
@@ -300,6 +300,7 @@ export class Backfill {
         ...tables.map(({ table }) => table),
       ],
       [...copied, ...done.map(({ table }) => table.name)],
+      resumed,
     );
   }
 
