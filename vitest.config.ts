@@ -32,7 +32,10 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/**/*.e2e-spec.ts'],
           exclude: ['test/orms/**'],
-          globalSetup: ['tools/compile-test-apps.ts'],
+          globalSetup: [
+            'tools/compile-test-apps.ts',
+            'tools/prepare-cluster.ts',
+          ],
         },
       },
     ],
