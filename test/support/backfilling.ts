@@ -9,7 +9,7 @@ import { Backfill } from '../../lib/engine/snapshot/incremental/backfill.js';
 import {
   decodeProgress,
   encodeProgress,
-} from '../../lib/engine/model/snapshot-progress.js';
+} from '../../lib/engine/model/progress-token.js';
 import type { RowMessage } from '../../lib/engine/snapshot/incremental/stream-watch.js';
 import { ReplicationSession } from '../../lib/engine/source/replication-session.js';
 import {
@@ -288,7 +288,10 @@ export class Backfilling {
         await sleep(1);
         continue;
       }
-      const call = next.kind === 'chunk' ? next.work : null;
+      const call =
+        next.kind === 'chunk'
+          ? { rows: next.work.rows, context: next.work.begin() }
+          : null;
       try {
         await this.options.beforeApply?.(call);
       } catch (error) {
@@ -297,7 +300,7 @@ export class Backfilling {
       }
       if (this.#stopped) return;
       if (next.kind === 'changes') this.#applyChanges(next);
-      else this.#applyChunk(next.work);
+      else if (call !== null) this.#applyChunk(call, next.work);
       this.#queue.shift();
     }
   }
@@ -322,9 +325,9 @@ export class Backfilling {
     throw new Error('The backfill has failed.');
   }
 
-  #applyChunk(work: ChunkWork): void {
+  #applyChunk(call: ChunkCall, work: ChunkWork): void {
     const { sink } = this;
-    const { rows, context } = work;
+    const { rows, context } = call;
     if (context.firstForTable) sink.mirror.clear(context.relation);
     for (const row of rows) sink.mirror.fill(row);
     const progress = present(context.progress);
@@ -332,7 +335,7 @@ export class Backfilling {
     if (encodeProgress(decodeProgress(progress)) !== progress)
       throw new Error('The progress cannot be read.');
     sink.progress = progress;
-    sink.calls.push({ rows, context });
+    sink.calls.push(call);
     work.taken();
   }
 

@@ -58,9 +58,13 @@ export interface MessageWork {
 export interface ChunkWork {
   readonly kind: 'chunk';
   readonly rows: readonly AnySnapshotRow[];
-  readonly context: SnapshotContext;
-  /** Bytes that they hold. */
+  /** Payload bytes that it holds of what the stream has brought. Its rows do not count: they are bounded by who reads them. */
   readonly bytes: number;
+  /**
+   * Called once, when its turn has come and everything before was done. The progress is as long as there are tables, so it is written only
+   * then.
+   */
+  begin(): SnapshotContext;
   /** The sink has taken them, and their progress is stored. */
   taken(): void;
 }
@@ -102,9 +106,10 @@ export function bytesHeld(work: Work): number {
       return work.bytes + ALLOWANCE_BYTES;
     case 'pass':
       return ALLOWANCE_BYTES;
-    // A chunk is bounded by who reads it: the stream must not wait for a copy.
-    case 'arriving':
+    // The stream must not wait for the rows of a copy.
     case 'chunk':
+      return work.bytes;
+    case 'arriving':
     case 'end':
       return 0;
   }

@@ -5,9 +5,9 @@ import {
   type ResolvedSnapshotOptions,
 } from '../options/snapshot-options.js';
 import type { Lsn } from '../model/lsn.js';
+import { decodeProgress } from '../model/progress-token.js';
 import {
   completeProgress,
-  decodeProgress,
   isPending,
   pendingProgress,
   type SnapshotProgress,

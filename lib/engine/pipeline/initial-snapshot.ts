@@ -4,9 +4,9 @@ import { errorClass } from '../model/error-class.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { watermarkBelow } from '../model/lsn.js';
+import { encodeProgress } from '../model/progress-token.js';
 import {
   completeProgress,
-  encodeProgress,
   type ProgressTable,
 } from '../model/snapshot-progress.js';
 import type { SnapshotContext } from '../model/snapshot.js';

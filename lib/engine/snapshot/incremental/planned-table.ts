@@ -28,6 +28,8 @@ export type ReadingMark = Pick<
 export class PlannedTable {
   /** What the sink has when it has taken everything that was handed over. */
   state: TableState;
+  /** What it was when {@link PlannedTable.takeChange} was called last. */
+  #known: TableState;
   /** Values of the order key behind which reading goes on; `null` at the beginning. */
   readBehind: readonly string[] | null = null;
   /** Nothing is left to read in order, or of the whole. */
@@ -52,6 +54,7 @@ export class PlannedTable {
     touched: boolean,
   ) {
     this.state = state;
+    this.#known = state;
     this.touched = touched;
     this.rewind();
   }
@@ -59,6 +62,13 @@ export class PlannedTable {
   get progress(): TableProgress {
     const { schema, table, oid } = this.table;
     return { schema, table, oid, ...this.state };
+  }
+
+  /** Its progress, when that is another since this was called last. */
+  takeChange(): TableProgress | null {
+    if (this.state === this.#known) return null;
+    this.#known = this.state;
+    return this.progress;
   }
 
   get isDone(): boolean {
