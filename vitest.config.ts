@@ -23,6 +23,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
+          // Nothing in the library has state of its own, so that spec files may share what they have loaded.
+          isolate: false,
           include: ['lib/**/*.spec.ts', 'tools/**/*.spec.ts'],
         },
       },
