@@ -20,7 +20,11 @@ import {
 } from '../lib/engine/snapshot/incremental/chunk-reader.js';
 import { sees } from '../lib/engine/snapshot/incremental/visibility.js';
 import { readTableShapes } from '../lib/engine/snapshot/incremental/table-shape.js';
-import { PAGE_BYTES, type RawRow } from '../lib/engine/snapshot/raw-row.js';
+import {
+  PAGE_BYTES,
+  type RawRow,
+  type RawRows,
+} from '../lib/engine/snapshot/raw-row.js';
 import { terminateBackend } from './support/logical-slot.js';
 import { present } from './support/present.js';
 import { useServer } from './support/suite.js';
@@ -249,8 +253,8 @@ const KINDS: readonly [kind: string, schema: string][] = [
 ];
 
 /** Fit to be compared where the order does not matter. */
-function sorted(rows: readonly RawRow[]): string[] {
-  return rows.map((row) => JSON.stringify(row)).toSorted();
+function sorted(rows: RawRows): string[] {
+  return Array.from(rows, (row) => JSON.stringify(row)).toSorted();
 }
 
 async function wholeOf(
@@ -303,7 +307,7 @@ describe('chunks in the order of a key', () => {
       (await walk(readerOf(database), readable, 60_000))[0],
     ).chunk;
     for (const limit of [1_000, 20_000]) {
-      const after = boundOf(readable, present(rows[25_000]));
+      const after = boundOf(readable, present(rows.at(25_000)));
       const plan = await planOf(
         database,
         chunkQuery(readable.table, { kind: 'ordered', order, after, limit }),
@@ -458,7 +462,7 @@ describe('the transaction of a chunk', () => {
     const reading = first(reader, readable);
     await waitsForLock(database);
     await writer.query('commit');
-    expect((await reading).chunk.rows).toEqual([['7', null]]);
+    expect([...(await reading).chunk.rows]).toEqual([['7', null]]);
   });
 
   it.each([
@@ -567,7 +571,7 @@ describe('rows with certain keys', () => {
        insert into t select chr(97 + g % 5), 'W' || g, g, 'v' || g from generate_series(1, 50) g`,
     );
     const { rows } = (await first(reader, readable)).chunk;
-    const wanted = [rows[3], rows[17], rows[40]].map(present);
+    const wanted = [3, 17, 40].map((place) => present(rows.at(place)));
     const order = present(readable.table.orderKey);
     const keys = wanted.map((row) => boundOf(readable, row));
     const read = await reader.withKeys(readable, order, [
@@ -620,7 +624,7 @@ describe('a table without a key', () => {
   it('gives an empty chunk when it is empty', async () => {
     const { reader, readable } = await published('create table t(v text)');
     const chunks = await wholeOf(reader, readable);
-    expect(chunks.map(({ chunk }) => chunk.rows)).toEqual([[]]);
+    expect(chunks.map(({ chunk }) => [...chunk.rows])).toEqual([[]]);
     expect(chunks[0]?.whole).toBe(true);
   });
 

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { PgoutputDecoder } from '../../lib/engine/decode/pgoutput/pgoutput-decoder.js';
-import type { ChunkWork } from '../../lib/engine/deliver/work.js';
+import type { ChunkWork, SnapshotCall } from '../../lib/engine/deliver/work.js';
 import { formatLsn, type Lsn, parseLsn } from '../../lib/engine/model/lsn.js';
-import type { SnapshotContext } from '../../lib/engine/model/snapshot.js';
 import type { SessionTarget } from '../../lib/engine/server/session.js';
 import { Backfill } from '../../lib/engine/snapshot/incremental/backfill.js';
 import {
@@ -26,10 +25,7 @@ import type { TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
 /** What a sink was called with. */
-export interface ChunkCall {
-  readonly context: SnapshotContext;
-  readonly rows: ChunkWork['rows'];
-}
+export type ChunkCall = SnapshotCall;
 
 /** What differs from a backfill with default options. */
 export interface BackfillingOptions {
@@ -288,10 +284,7 @@ export class Backfilling {
         await sleep(1);
         continue;
       }
-      const call =
-        next.kind === 'chunk'
-          ? { rows: next.work.rows, context: next.work.begin() }
-          : null;
+      const call = next.kind === 'chunk' ? next.work.begin() : null;
       try {
         await this.options.beforeApply?.(call);
       } catch (error) {

@@ -39,7 +39,9 @@ export class HandDrivenWindow {
       { ...WINDOW_BYTES, pendingChunks: 100 },
       {
         ready: ({ rows }) =>
-          this.handedOver.push({ chunk: rows.map((row) => row.join(':')) }),
+          this.handedOver.push({
+            chunk: Array.from(rows, (row) => row.join(':')),
+          }),
         askPosition: () => {},
         discarded: () => {},
         lackingChanged: () => {},

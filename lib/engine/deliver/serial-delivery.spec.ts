@@ -38,17 +38,19 @@ function pass(end: bigint): Work {
 function chunk(relation: string, bytes = 0): Work {
   return {
     kind: 'chunk',
-    rows: [],
     bytes,
     begin: () => ({
-      pipeline: 'orders',
-      slotName: 'orders',
-      mode: 'incremental',
-      relation,
-      snapshotLsn: 1n,
-      firstForTable: false,
-      complete: false,
-      progress: null,
+      rows: [],
+      context: {
+        pipeline: 'orders',
+        slotName: 'orders',
+        mode: 'incremental',
+        relation,
+        snapshotLsn: 1n,
+        firstForTable: false,
+        complete: false,
+        progress: null,
+      },
     }),
     taken: () => {},
   };
@@ -91,7 +93,7 @@ class Stage {
           await this.#work(`deliver ${one.transaction.xid}`);
           return one.kind === 'transaction' ? one.end : one.arrival.ended;
         },
-        copy: (one) => this.#work(`copy ${one.begin().relation}`),
+        copy: (one) => this.#work(`copy ${one.begin().context.relation}`),
         copied: () => this.log.push('copied'),
         gather: (one) => this.#work(`gather ${one.transaction.xid}`),
         flush: (works, reason) =>

@@ -54,17 +54,22 @@ export interface MessageWork {
   readonly bytes: number;
 }
 
+/** A call of the sink with rows of a snapshot. */
+export interface SnapshotCall {
+  readonly rows: readonly AnySnapshotRow[];
+  readonly context: SnapshotContext;
+}
+
 /** Rows of a snapshot. They take part in the order and move no position. */
 export interface ChunkWork {
   readonly kind: 'chunk';
-  readonly rows: readonly AnySnapshotRow[];
   /** Payload bytes that it holds of what the stream has brought. Its rows do not count: they are bounded by who reads them. */
   readonly bytes: number;
   /**
-   * Called once, when its turn has come and everything before was done. The progress is as long as there are tables, so it is written only
-   * then.
+   * Called once, when its turn has come and everything before was done: rows take several times the memory of their text, and the progress is
+   * the longer the more tables there are.
    */
-  begin(): SnapshotContext;
+  begin(): SnapshotCall;
   /** The sink has taken them, and their progress is stored. */
   taken(): void;
 }

@@ -206,9 +206,9 @@ export class PipelineDelivery {
   }
 
   async #copy(work: ChunkWork): Promise<void> {
-    const context = work.begin();
-    const { progress } = context;
-    await this.#calls.snapshot({ rows: work.rows, context }, async () =>
+    const call = work.begin();
+    const { progress } = call.context;
+    await this.#calls.snapshot(call, async () =>
       this.#durability.hasProgress(progress),
     );
     await this.#durability.storeProgress(progress);

@@ -6,22 +6,16 @@ import type {
   Arrival,
   ArrivingWork,
   MessageWork,
+  SnapshotCall,
   TransactionWork,
 } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
-import type { AnySnapshotRow, SnapshotContext } from '../model/snapshot.js';
 import type { Transaction } from '../model/transaction.js';
 import type { AroundDelivery } from '../options/pipeline-options.js';
 import type { Tell } from '../telemetry/pipeline-events.js';
 import type { SinkWork } from './work.js';
-
-/** Rows of a snapshot, and what they are. */
-export interface SnapshotCall {
-  readonly rows: readonly AnySnapshotRow[];
-  readonly context: SnapshotContext;
-}
 
 /** What calling the sink takes. */
 export interface CallSubject {

@@ -11,7 +11,6 @@ import {
   type CommandSession,
   type SessionTarget,
 } from '../server/session.js';
-import { decodeRow } from './copy-text.js';
 import { PageQueue, type PageLimits } from './page-queue.js';
 import { Pages } from './pages.js';
 
@@ -93,7 +92,7 @@ export class CopySession {
     this.#outlet.take = (bytes, start, end) => {
       // Each message is one row and its newline. Without the name of an encoding it is faster.
       const line = bytes.toString(undefined, start, end - 1);
-      queue.add(decodeRow(line), end - start - 1);
+      queue.add(line, end - start - 1);
     };
     this.#client.query(sql).then(
       () => queue.end(),

@@ -107,7 +107,7 @@ export class ChunkReader {
     const places = columns.map(({ name }) =>
       readable.table.columns.findIndex((column) => column.name === name),
     );
-    const found = chunk.rows.map((row) =>
+    const found = Array.from(chunk.rows, (row) =>
       places.map((place) => row[place] ?? null),
     );
     return { chunk: { ...chunk, keys: whole ? keys : found }, whole };

@@ -87,7 +87,7 @@ class Stage {
       {
         ready: ({ rows, fills }) =>
           this.said.push({
-            rows: rows.map(([id]) => id),
+            rows: Array.from(rows, ([id]) => id),
             ...(fills.length > 0 && {
               fills: fills.map(({ row, columns }) => [row[0], columns]),
             }),

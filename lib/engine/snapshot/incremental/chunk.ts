@@ -1,13 +1,13 @@
 import type { AnySnapshotRow } from '../../model/snapshot.js';
 import type { Lsn } from '../../model/lsn.js';
 import type { PublishedTable } from '../../server/published-table.js';
-import type { RawRow } from '../raw-row.js';
+import type { RawRow, RawRows } from '../raw-row.js';
 import type { VisibleTransactions } from './visibility.js';
 
 /** Rows of one table that were read in one transaction of the source. */
 export interface Chunk {
   readonly table: PublishedTable;
-  readonly rows: readonly RawRow[];
+  readonly rows: RawRows;
   /** Of their text. */
   readonly bytes: number;
   /** What the transaction that read them could see. */
@@ -27,7 +27,7 @@ export interface Chunk {
 export interface ReadyChunk {
   readonly chunk: Chunk;
   /** Rows that the stream has not brought. */
-  readonly rows: readonly RawRow[];
+  readonly rows: RawRows;
   /** Rows that it has brought without their large columns: these, and the replica identity, are to be filled in. */
   readonly fills: readonly Fill[];
 }

@@ -16,6 +16,13 @@ export interface HandOverPorts {
   deliver(work: ChunkWork): void;
 }
 
+/** What differs between calls. */
+interface Content {
+  readonly make: () => readonly AnySnapshotRow[];
+  /** What the call counts of what the stream has brought. */
+  readonly bytesOf: (step: ProgressStep) => number;
+}
+
 /** Hands what was copied over to the sink, each time with the progress that it stores with it. */
 export class HandOver {
   readonly #plan: BackfillPlan;
@@ -31,7 +38,7 @@ export class HandOver {
 
   /** The sink has to remove what it has of the table. */
   clearing({ table }: CopyableTable, taken: () => void): void {
-    this.#deliver([], { relation: table.name, firstForTable: true }, taken);
+    this.#deliver({ relation: table.name, firstForTable: true }, taken);
   }
 
   rows(
@@ -40,47 +47,48 @@ export class HandOver {
     firstForTable: boolean,
     taken: (count: number) => void,
   ): void {
-    const made = [
-      ...rows.map((row) => maker.whole(row)),
-      ...fills.map((fill) => maker.fill(fill)),
-    ];
-    this.#deliver(made, { relation: table.name, firstForTable }, () =>
-      taken(made.length),
-    );
+    const count = rows.length + fills.length;
+    this.#deliver({ relation: table.name, firstForTable }, () => taken(count), {
+      make: () => [
+        ...Array.from(rows, (row) => maker.whole(row)),
+        ...fills.map((fill) => maker.fill(fill)),
+      ],
+    });
   }
 
   /** The progress alone. It comes with what the stream brings, so it counts as that does. */
   progress(): void {
-    this.#deliver([], {}, () => {}, bytesOfStep);
+    this.#deliver({}, () => {}, { bytesOf: bytesOfStep });
   }
 
   complete(taken: () => void): void {
-    this.#deliver([], { complete: true }, taken);
+    this.#deliver({ complete: true }, taken);
   }
 
   #deliver(
-    rows: readonly AnySnapshotRow[],
     context: Partial<SnapshotContext>,
     taken: () => void,
-    bytesOf: (step: ProgressStep) => number = () => 0,
+    { make = () => [], bytesOf = () => 0 }: Partial<Content> = {},
   ): void {
     const { pipeline, slotName } = this.#ports;
     const { floor } = this.#plan;
     const step = this.#plan.takeStep();
     this.#ports.deliver({
       kind: 'chunk',
-      rows,
       bytes: bytesOf(step),
       begin: () => ({
-        pipeline,
-        slotName,
-        mode: 'incremental',
-        relation: '',
-        snapshotLsn: floor,
-        firstForTable: false,
-        complete: false,
-        ...context,
-        progress: this.#progress.take(step),
+        rows: make(),
+        context: {
+          pipeline,
+          slotName,
+          mode: 'incremental',
+          relation: '',
+          snapshotLsn: floor,
+          firstForTable: false,
+          complete: false,
+          ...context,
+          progress: this.#progress.take(step),
+        },
       }),
       taken,
     });

@@ -18,10 +18,15 @@ interface Pending {
   reached: boolean;
 }
 
-/** Chunks that were read and wait until everything that commits below their positions was received. They are ready in their order. */
+/**
+ * Chunks that were read and that the sink has not taken. They wait until everything that commits below their positions was received, and are
+ * ready in their order.
+ */
 export class PendingChunks {
   readonly #askPosition: () => void;
   #chunks: Pending[] = [];
+  /** Those that wait, and those that were ready. */
+  #count = 0;
   #bytes = 0;
   /** Everything that commits below was received. */
   #reached: Lsn = 0n;
@@ -37,7 +42,7 @@ export class PendingChunks {
   }
 
   get count(): number {
-    return this.#chunks.length;
+    return this.#count;
   }
 
   /** Of their rows. */
@@ -66,16 +71,23 @@ export class PendingChunks {
 
   push(chunk: Chunk): void {
     this.#chunks.push({ chunk, told: null, tellings: 0, reached: false });
+    this.#count += 1;
     this.#bytes += chunk.bytes;
     this.flushed(chunk.flushed);
   }
 
+  /** The first does not wait any more. */
   shift(): void {
-    const first = this.#chunks.shift();
-    if (first !== undefined) this.#bytes -= first.chunk.bytes;
+    this.#chunks.shift();
   }
 
-  /** Throws away chunks, all of them or from the first of a table on. */
+  /** The sink has taken a chunk that was ready. */
+  taken({ bytes }: Chunk): void {
+    this.#count -= 1;
+    this.#bytes -= bytes;
+  }
+
+  /** Throws away chunks that wait, all of them or from the first of a table on. */
   drop(oid?: number): Chunk[] {
     const first =
       oid === undefined
@@ -83,7 +95,7 @@ export class PendingChunks {
         : this.#chunks.findIndex(({ chunk }) => chunk.table.oid === oid);
     if (first < 0) return [];
     const chunks = this.#chunks.splice(first).map(({ chunk }) => chunk);
-    for (const { bytes } of chunks) this.#bytes -= bytes;
+    for (const chunk of chunks) this.taken(chunk);
     return chunks;
   }
 

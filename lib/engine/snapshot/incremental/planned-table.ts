@@ -2,7 +2,7 @@ import type {
   KeyColumn,
   PublishedTable,
 } from '../../server/published-table.js';
-import type { RawRow } from '../raw-row.js';
+import type { RawRow, RawRows } from '../raw-row.js';
 import type {
   LackingRows,
   TableProgress,
@@ -86,7 +86,7 @@ export class PlannedTable {
   }
 
   /** What was read is on its way. */
-  read(part: Part, rows: readonly RawRow[]): void {
+  read(part: Part, rows: RawRows): void {
     if (part.kind === 'keys') {
       this.readsKeys = true;
       return;
@@ -119,11 +119,7 @@ export class PlannedTable {
   }
 
   /** Rows are handed over. */
-  handOver(
-    part: Part,
-    rows: readonly RawRow[],
-    lacking: LackingRows | null,
-  ): void {
+  handOver(part: Part, rows: RawRows, lacking: LackingRows | null): void {
     if (part.kind === 'page') {
       this.#pages += 1;
       this.state = part.last
