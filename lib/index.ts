@@ -76,6 +76,7 @@ export type {
   SnapshotMode,
   SnapshotRow,
 } from './engine/model/snapshot.js';
+export { SnapshotRefusedError } from './engine/model/snapshot-refused-error.js';
 export type { SinkKind } from './engine/model/sink-kind.js';
 export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';

@@ -215,19 +215,21 @@ export class Pipeline {
    * Copies tables that exist already beside the stream: such as those that were added to the publication later, or whose rows the sink
    * has lost. The sink first gets a call of its `@OnSnapshot()` method without rows and with `firstForTable`, and removes what it has of the
    * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was. A handler of the sink must not
-   * await it: the rows come when that handler is done.
+   * await it: the rows come when that handler is done. One that does is warned of after 10 s.
    *
    * @param tables - as {@link Change.relation} has them; the publications must carry them
    * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot`, or a sink that stores no progress;
    * nothing is touched then. And when the pipeline is stopped before it is done
-   * @throws {Error} when no publication carries a table; nothing is touched then
-   * @throws {@link HaltError} when a table cannot be read, such as `preflight/select_privilege`: nothing is touched then, and the stream goes on.
-   * And when the pipeline halts before it is done
+   * @throws {@link SnapshotRefusedError} when a table is not published or cannot be read; nothing is touched then, and the stream goes on
+   * @throws {@link ConnectionFault} when the source cannot be asked which tables there are; nothing is touched then
+   * @throws {@link HaltError} when the pipeline halts before it is done
    */
   async snapshot(tables: readonly string[]): Promise<void> {
     await copyTables(namesOfTables(tables), {
       connection: () => this.#streamingConnection(),
       nextConnection: () => this.#waiters.streaming(),
+      handler: this.#handlers.current,
+      warning: (message) => this.#record.warning(message),
     });
   }
 

@@ -1,8 +1,8 @@
 import type { ChunkWork } from '../../deliver/work.js';
-import { ConnectionFault } from '../../model/connection-fault.js';
 import { type Deferred, deferred } from '../../model/deferred.js';
 import type { Lsn } from '../../model/lsn.js';
 import { shownName } from '../../model/shown-name.js';
+import { SnapshotRefusedError } from '../../model/snapshot-refused-error.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
 import { readPublishedNames } from '../../server/published-names.js';
 import {
@@ -11,6 +11,7 @@ import {
   withSqlSession,
 } from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
+import { BackfillEndedError } from './backfill-ended-error.js';
 import { BackfillPlan, nameOf } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import { ChunkOutcomes } from './chunk-outcomes.js';
@@ -209,8 +210,9 @@ export class Backfill {
    * @param names - `schema.table`
    * @param begun - names for which that was asked before, on another connection: they are copied when the progress says so. Those that are
    * cleared now, or are being copied, are added
-   * @throws {Error} before anything is done, when a table is not published, and when the connection ends before they are copied
-   * @throws {HaltError} as {@link prepare}
+   * @throws {SnapshotRefusedError} before anything is done, when a table is not published
+   * @throws {HaltError} as {@link prepare}, before anything is done
+   * @throws {BackfillEndedError} when the connection ends before they are copied
    */
   async add(
     names: readonly string[],
@@ -220,8 +222,10 @@ export class Backfill {
       const readable = await discover(session, this.#ports.publications);
       const wanted = select(readable, names);
       return makeCopyable(session, this.#ports.types, wanted);
+    }).catch((error: unknown) => {
+      throw this.#ended ? new BackfillEndedError() : error;
     });
-    if (this.#ended) throw endedEarly();
+    if (this.#ended) throw new BackfillEndedError();
     const tables = found.map((one) => this.#addOne(one, begun));
     this.#list();
     if (tables.some(({ added }) => added)) this.#begin(false);
@@ -343,7 +347,8 @@ export class Backfill {
     this.#outcomes.end();
     this.#reading.stop();
     if (!this.#plan.isComplete) this.#ports.meter.interrupted();
-    for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
+    for (const waiter of this.#waiters.values())
+      waiter.reject(new BackfillEndedError());
   }
 }
 
@@ -377,18 +382,12 @@ function select(
   return [...new Set(names)].map((name) => {
     const one = byName.get(name);
     if (one !== undefined) return one;
-    throw new Error(
-      `No publication of the pipeline carries a table ${JSON.stringify(shownName(name))}: name it as changes do, such as public.orders.`,
+    throw new SnapshotRefusedError(
+      `Nothing was copied: no publication of the pipeline carries a table ${JSON.stringify(shownName(name))}. Name it as changes do, such as public.orders; or add it to the publication.`,
     );
   });
 }
 
 function lackingOf({ state }: PlannedTable): readonly (readonly string[])[] {
   return state.state === 'reading' ? (state.lacking?.keys ?? []) : [];
-}
-
-function endedEarly(): ConnectionFault {
-  return new ConnectionFault(
-    'the connection ended before the tables were copied',
-  );
 }
