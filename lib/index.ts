@@ -119,7 +119,7 @@ export type {
   NeverCopied,
   SnapshotStatus,
 } from './engine/telemetry/snapshot-status.js';
-export type { SlotWait } from './engine/telemetry/slot-wait.js';
+export type { SourceWait } from './engine/telemetry/source-wait.js';
 export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {
   DEFAULT_PIPELINE,

@@ -184,16 +184,19 @@ describe('a backfill', () => {
     await writer.query("update t set v = 'late' where id in (2, 99)");
     const running = await Backfilling.start(sink, { chunkRows: 10 });
     const calls = sink.calls.length;
-    await waitFor(() => running.backfill.waitingFor !== null);
-    expect(running.backfill.waitingFor).toMatch(
-      /transaction of process \d+ \(the writer\), open for \d+ s/,
-    );
+    await waitFor(() => running.waiting !== null);
+    expect(running.waiting).toMatchObject({
+      what: 'copy',
+      for: 'transaction',
+      name: 'the writer',
+    });
+    expect(running.waiting?.ageSeconds).toBeGreaterThanOrEqual(0);
     await source.query("insert into t values (1000, 'beside')");
     await running.caughtUp();
     expect(sink.calls.length).toBe(calls);
     await writer.query('commit');
     await running.complete();
-    expect(running.backfill.waitingFor).toBeNull();
+    expect(running.waiting).toBeNull();
     await running.caughtUp();
     expect(await sink.mirror.differences(source, 'public.t')).toEqual([]);
   });
@@ -478,7 +481,7 @@ describe('tables that are added while streaming (K17)', () => {
     const writer = await source.connect();
     await writer.query('begin; update late set v = $$new$$ where id = 50');
     const adding = running.backfill.add(['public.late']);
-    await waitFor(() => running.backfill.waitingFor !== null);
+    await waitFor(() => running.waiting !== null);
     expect(sink.isComplete).toBe(false);
     await writer.query('commit');
     await adding;

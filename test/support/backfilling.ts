@@ -19,6 +19,7 @@ import {
   XLOG_DATA_HEADER,
 } from '../../lib/engine/source/wire.js';
 import type { SnapshotMeter } from '../../lib/engine/telemetry/snapshot-meter.js';
+import type { SourceWait } from '../../lib/engine/telemetry/source-wait.js';
 import { TypeTable } from '../../lib/engine/values/type-table.js';
 import { MemoryMirror } from './memory-mirror.js';
 import { present } from './present.js';
@@ -102,6 +103,8 @@ export class Backfilling {
   /** Why it ended by itself. */
   failure: unknown = null;
   readonly meter: string[] = [];
+  /** What it waits for. */
+  waiting: SourceWait | null = null;
   /** Tables that are copied or are going to be. */
   listed: readonly string[] = [];
   #session: ReplicationSession | null = null;
@@ -212,6 +215,9 @@ export class Backfilling {
       askPosition: () => this.#status(true),
       listed: (names) => {
         this.listed = names;
+      },
+      waiting: (wait) => {
+        this.waiting = wait;
       },
       failed: (error) => {
         this.failure = error;

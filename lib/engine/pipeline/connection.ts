@@ -143,7 +143,7 @@ export class PipelineConnection {
         await new InitialSnapshot(
           subject,
           session,
-          plan.context,
+          plan,
           plan.snapshot,
         ).make();
       await subject.advice.give(session.commands);

@@ -10,6 +10,8 @@ import {
   type SessionTarget,
   withSqlSession,
 } from '../../server/session.js';
+import type { SourceWait } from '../../telemetry/source-wait.js';
+import { withWatchedSession } from '../../server/watched-session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
 import { BackfillEndedError } from './backfill-ended-error.js';
 import { BackfillPlan, nameOf } from './backfill-plan.js';
@@ -51,6 +53,8 @@ export interface BackfillPorts {
   askPosition(): void;
   /** Names of the tables that are copied or are going to be, as changes have them. Called again when there are more. */
   listed(names: readonly string[]): void;
+  /** What copying waits for: for transactions to end that were open when the connection began. `null` when it does not any more. */
+  waiting(wait: SourceWait | null): void;
   /** Called once: reading has failed, and nothing more is delivered. */
   failed(error: unknown): void;
 }
@@ -128,6 +132,7 @@ export class Backfill {
       copyable: (table) => this.#copyableOf(table),
       read: (chunk, part) => this.#outcomes.read(chunk, part),
       complete: () => this.#complete(),
+      waiting: (wait) => ports.waiting(wait),
     });
     for (const one of copyable) this.#copyable.set(one.table.oid, one);
     for (const planned of plan.tables) {
@@ -148,7 +153,7 @@ export class Backfill {
    * @throws {HaltError} `preflight/select_privilege`, `preflight/row_security`, `publication/column_lists`
    */
   static async prepare(ports: BackfillPorts): Promise<Backfill> {
-    const found = await withSqlSession(ports.target, async (session) => {
+    const found = await withWatchedSession(ports.target, async (session) => {
       if (ports.progress?.complete === true)
         return everythingCopied(session, ports, ports.progress);
       const readable = await discover(session, ports.publications);
@@ -186,16 +191,6 @@ export class Backfill {
     };
   }
 
-  /** Whether everything was handed over. */
-  get isComplete(): boolean {
-    return this.#plan.isComplete;
-  }
-
-  /** What copying waits for, for longer than a moment; `null` mostly. It names processes of the source, and no value. */
-  get waitingFor(): string | null {
-    return this.#reading.waitingFor;
-  }
-
   /** Begins to read. */
   start(): void {
     this.#loop = this.#reading.run().catch((error: unknown) => {
@@ -218,7 +213,7 @@ export class Backfill {
     names: readonly string[],
     begun: Set<string> = new Set(),
   ): Promise<void> {
-    const found = await withSqlSession(this.#target, async (session) => {
+    const found = await withWatchedSession(this.#target, async (session) => {
       const readable = await discover(session, this.#ports.publications);
       const wanted = select(readable, names);
       return makeCopyable(session, this.#ports.types, wanted);
