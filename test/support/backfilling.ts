@@ -18,6 +18,7 @@ import {
   XLOG_DATA_HEADER,
 } from '../../lib/engine/source/wire.js';
 import type { SnapshotMeter } from '../../lib/engine/telemetry/snapshot-meter.js';
+import type { SourceWait } from '../../lib/engine/telemetry/source-wait.js';
 import { TypeTable } from '../../lib/engine/values/type-table.js';
 import { MemoryMirror } from './memory-mirror.js';
 import { present } from './present.js';
@@ -98,6 +99,8 @@ export class Backfilling {
   /** Why it ended by itself. */
   failure: unknown = null;
   readonly meter: string[] = [];
+  /** What it waits for. */
+  waiting: SourceWait | null = null;
   /** Tables that are copied or are going to be. */
   listed: readonly string[] = [];
   #session: ReplicationSession | null = null;
@@ -208,6 +211,9 @@ export class Backfilling {
       askPosition: () => this.#status(true),
       listed: (names) => {
         this.listed = names;
+      },
+      waiting: (wait) => {
+        this.waiting = wait;
       },
       failed: (error) => {
         this.failure = error;

@@ -1,8 +1,10 @@
-import { ConnectionFault } from '../../model/connection-fault.js';
 import { type Deferred, deferred } from '../../model/deferred.js';
 import { shownName } from '../../model/shown-name.js';
+import { SnapshotRefusedError } from '../../model/snapshot-refused-error.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
 import { type SessionTarget, withSqlSession } from '../../server/session.js';
+import { withWatchedSession } from '../../server/watched-session.js';
+import { BackfillEndedError } from './backfill-ended-error.js';
 import type { BackfillPlan } from './backfill-plan.js';
 import type { ChunkOutcomes } from './chunk-outcomes.js';
 import type { ReadableTable } from './chunk-reader.js';
@@ -45,11 +47,13 @@ export class AddedTables {
   /** Adds tables; see {@link Backfill.add}. */
   async add(names: readonly string[], begun: Set<string>): Promise<void> {
     const { target, publications, types } = this.#ports;
-    const found = await withSqlSession(target, async (session) => {
+    const found = await withWatchedSession(target, async (session) => {
       const readable = await discover(session, publications);
       return makeCopyable(session, types, select(readable, names));
+    }).catch((error: unknown) => {
+      throw this.#ended ? new BackfillEndedError() : error;
     });
-    if (this.#ended) throw endedEarly();
+    if (this.#ended) throw new BackfillEndedError();
     const tables = found.map((one) => this.#addOne(one, begun));
     this.#ports.asked(tables.some(({ added }) => added));
     await Promise.all(tables.map(({ done }) => done));
@@ -64,7 +68,8 @@ export class AddedTables {
   /** Nothing is copied any more. */
   end(): void {
     this.#ended = true;
-    for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
+    for (const waiter of this.#waiters.values())
+      waiter.reject(new BackfillEndedError());
   }
 
   #addOne(
@@ -128,14 +133,8 @@ function select(
   return [...new Set(names)].map((name) => {
     const one = byName.get(name);
     if (one !== undefined) return one;
-    throw new Error(
-      `No publication of the pipeline carries a table ${JSON.stringify(shownName(name))}: name it as changes do, such as public.orders.`,
+    throw new SnapshotRefusedError(
+      `Nothing was copied: no publication of the pipeline carries a table ${JSON.stringify(shownName(name))}. Name it as changes do, such as public.orders; or add it to the publication.`,
     );
   });
-}
-
-function endedEarly(): ConnectionFault {
-  return new ConnectionFault(
-    'the connection ended before the tables were copied',
-  );
 }

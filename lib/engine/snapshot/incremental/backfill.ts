@@ -2,6 +2,7 @@ import type { ChunkWork } from '../../deliver/work.js';
 import type { Lsn } from '../../model/lsn.js';
 import type { SessionTarget } from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
+import type { SourceWait } from '../../telemetry/source-wait.js';
 import { AddedTables } from './added-tables.js';
 import type { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
@@ -32,6 +33,8 @@ export interface BackfillPorts extends FindingPorts {
   askPosition(): void;
   /** Names of the tables that are copied or are going to be, as changes have them. Called again when there are more. */
   listed(names: readonly string[]): void;
+  /** What copying waits for: for transactions to end that were open when the connection began. `null` when it does not any more. */
+  waiting(wait: SourceWait | null): void;
   /** Called once: reading has failed, and nothing more is delivered. */
   failed(error: unknown): void;
 }
@@ -97,6 +100,7 @@ export class Backfill {
       copyable: (table) => this.#copyableOf(table),
       read: (chunk, part) => this.#outcomes.read(chunk, part),
       complete: () => this.#complete(),
+      waiting: (wait) => ports.waiting(wait),
     });
     this.#added = new AddedTables({
       ...ports,
@@ -156,16 +160,6 @@ export class Backfill {
     };
   }
 
-  /** Whether everything was handed over. */
-  get isComplete(): boolean {
-    return this.#plan.isComplete;
-  }
-
-  /** What copying waits for, for longer than a moment; `null` mostly. It names processes of the source, and no value. */
-  get waitingFor(): string | null {
-    return this.#reading.waitingFor;
-  }
-
   /** Begins to read. */
   start(): void {
     this.#loop = this.#reading.run().catch((error: unknown) => {
@@ -180,8 +174,9 @@ export class Backfill {
    * @param names - `schema.table`
    * @param begun - names for which that was asked before, on another connection: they are copied when the progress says so. Those that are
    * cleared now, or are being copied, are added
-   * @throws {Error} before anything is done, when a table is not published, and when the connection ends before they are copied
-   * @throws {HaltError} as {@link prepare}
+   * @throws {SnapshotRefusedError} before anything is done, when a table is not published
+   * @throws {HaltError} as {@link prepare}, before anything is done
+   * @throws {BackfillEndedError} when the connection ends before they are copied
    */
   async add(
     names: readonly string[],

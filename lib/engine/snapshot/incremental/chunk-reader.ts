@@ -19,7 +19,8 @@ import {
 import { FLUSHED, POSITION, positionOf } from './log-positions.js';
 import { tableShapeSql } from './table-shape.js';
 import { parseSnapshot } from './snapshot-text.js';
-import { describeHolder } from './transactions.js';
+import type { Blocker } from '../../telemetry/source-wait.js';
+import { readHolder } from './transactions.js';
 import type { VisibleTransactions } from './visibility.js';
 
 /** A table, and its shape when its columns were read. */
@@ -113,10 +114,10 @@ export class ChunkReader {
     return { chunk: { ...chunk, keys: whole ? keys : found }, whole };
   }
 
-  /** Says who has opened a transaction that is in progress. */
-  async describeHolder(xid: bigint): Promise<string> {
+  /** Asks who has opened a transaction that is in progress. */
+  async holder(xid: bigint): Promise<Blocker> {
     const session = await this.#opened();
-    return describeHolder(session.commands, xid);
+    return readHolder(session.commands, xid);
   }
 
   /**

@@ -2,11 +2,8 @@ import type { Lsn } from '../../model/lsn.js';
 import type { SnapshotProgress } from '../../model/snapshot-progress.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
 import { readPublishedNames } from '../../server/published-names.js';
-import {
-  type CommandSession,
-  type SessionTarget,
-  withSqlSession,
-} from '../../server/session.js';
+import type { CommandSession, SessionTarget } from '../../server/session.js';
+import { withWatchedSession } from '../../server/watched-session.js';
 import { BackfillPlan, nameOf } from './backfill-plan.js';
 import { type CopyableTable, discover, makeCopyable } from './discovery.js';
 import { readNextXid } from './transactions.js';
@@ -42,7 +39,7 @@ export interface FoundTables {
  * @throws {HaltError} `preflight/select_privilege`, `preflight/row_security`, `publication/column_lists`
  */
 export async function findTables(ports: FindingPorts): Promise<FoundTables> {
-  return withSqlSession(ports.target, async (session) => {
+  return withWatchedSession(ports.target, async (session) => {
     if (ports.progress?.complete === true)
       return everythingCopied(session, ports, ports.progress);
     const readable = await discover(session, ports.publications);
