@@ -226,6 +226,23 @@ describe('SpillDirectory', () => {
     await directory.close();
   });
 
+  it('is prepared while the folder is removed by one that is being closed', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const lost = new SpillDirectory(path, false);
+      await lost.prepare();
+      const directory = new SpillDirectory(path, false);
+      const preparing = directory.prepare();
+      // At different moments of it.
+      for (let turn = 0; turn < round % 10; turn += 1)
+        await new Promise(setImmediate);
+      await Promise.all([preparing, lost.close()]);
+      const file = directory.file(1);
+      await file.write([ROW]);
+      expect(await contents(file)).toBe(ROW.toString());
+      await directory.close();
+    }
+  });
+
   it('follows no link where a file is to be', async () => {
     const target = join(root, 'target');
     await writeFile(target, 'kept');
