@@ -7,6 +7,7 @@ import type {
 import { SchemaChangeFault } from '../model/schema-change-fault.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import type { Relation } from '../model/relation.js';
 import type { Transaction } from '../model/transaction.js';
 import type { Assembled, AssemblyFault } from './assembled.js';
 import { AssembledMessage } from './assembled-message.js';
@@ -95,6 +96,11 @@ export class Assembler {
       default:
         return this.#add(message, bytes);
     }
+  }
+
+  /** See {@link SchemaWatch.goOnWith}. */
+  goOnWith(relations: readonly Relation[]): void {
+    this.#schema.goOnWith(relations);
   }
 
   /** Nothing more will be fed: who reads the open transaction is told. */

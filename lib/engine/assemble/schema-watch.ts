@@ -26,7 +26,7 @@ export class SchemaWatch {
   #shared = false;
   /** Of transactions that were applied before: possibly older than what is known. */
   readonly #passedOver = new Map<number, Relation>();
-  /** News of a transaction that is left out though it was not applied. The server does not announce them again. */
+  /** News that the server does not announce again: of a transaction that is left out though it was not applied, or beside an older one. */
   readonly #putOff = new Map<number, Relation>();
 
   /** @param additive - told of a change that passes, once */
@@ -59,6 +59,18 @@ export class SchemaWatch {
   putOff(relations: readonly Relation[]): void {
     for (const relation of this.#used(relations)) {
       if (!this.#knows(relation)) this.#putOff.set(relation.oid, relation);
+    }
+  }
+
+  /**
+   * A transaction has ended that was sent while it ran, and had older shapes of these tables. The stream goes on with these, and does not
+   * announce them again: the next row of each counts.
+   */
+  goOnWith(relations: readonly Relation[]): void {
+    for (const relation of relations) {
+      const known = this.#known.withOid(relation.oid);
+      if (known !== undefined && !isSame(known, relation))
+        this.#putOff.set(relation.oid, relation);
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Relation } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 
 /**
@@ -42,6 +43,7 @@ export interface Decoder {
    * The end of that transaction.
    *
    * @param kept - OIDs of tables whose announcement in it is the newest, and counts from here on
+   * @returns what the stream goes on with of the other tables that were announced in it: that is not announced again
    */
-  endScope(kept: ReadonlySet<number>): void;
+  endScope(kept: ReadonlySet<number>): readonly Relation[];
 }

@@ -7,7 +7,7 @@ import { formatLsn, type Lsn } from './lsn.js';
  */
 export class PlainReadingFault extends ConnectionFault {
   /** @param commitLsn - of the transaction */
-  constructor(commitLsn: Lsn) {
+  constructor(readonly commitLsn: Lsn) {
     super(
       `the server does not tell which messages of the transaction at ${formatLsn(commitLsn)} were rolled back, so it is read once more without streaming`,
       0,

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
+  assembler,
+  feed,
+  intakePorts,
+} from '../../../test/support/fed-intake.js';
+import {
   beginFrame,
   commitFrame,
   insertFrame,
@@ -7,15 +12,9 @@ import {
   relationFrame,
   typeFrame,
 } from '../../../test/support/pgoutput-frames.js';
-import { Assembler } from '../assemble/assembler.js';
-import type { PassOrder } from '../assemble/pass-order.js';
-import { RelationHistory } from '../assemble/relation-history.js';
-import { SchemaWatch } from '../assemble/schema-watch.js';
 import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { PipelineIntake } from './intake.js';
-import { Positions } from '../source/positions.js';
-import { XLOG_DATA_HEADER } from '../source/wire.js';
 import type { CatalogType } from '../values/catalog-types.js';
 
 const ARRAY_OF_MOODS = 16_385;
@@ -49,19 +48,17 @@ function intake() {
   const asked = deferred<void>();
   const catalog = deferred<readonly CatalogType[]>();
   const transaction = deferred<Work>();
-  const subject = new PipelineIntake('exact', {
-    positions: new Positions(0n, false),
-    readTypes: () => {
-      asked.resolve();
-      return catalog.promise;
-    },
-    push: (work) => transaction.resolve(work),
-    takes: () => true,
-    arrived: () => {},
-    passedOver: () => {},
-    keepalive: () => {},
-    fail: (error) => transaction.reject(error),
-  });
+  const subject = new PipelineIntake(
+    'exact',
+    intakePorts({
+      readTypes: () => {
+        asked.resolve();
+        return catalog.promise;
+      },
+      push: (work) => transaction.resolve(work),
+      fail: (error) => transaction.reject(error),
+    }),
+  );
   return {
     subject,
     asked: asked.promise,
@@ -77,47 +74,14 @@ function intake() {
         { oid: '16384', kind: 'other', inner: '0', delimiter: ',' },
       ]),
     begin: (skipThrough: bigint | null = null) =>
-      subject.begin(assembler(skipThrough)),
+      subject.begin(assembler({ skipThrough })),
   };
-}
-
-function assembler(
-  skipThrough: bigint | null = null,
-  passOver: PassOrder | null = null,
-): Assembler {
-  return new Assembler({
-    pipeline: 'p',
-    slotName: 's',
-    maxTransactionBytes: 10_000,
-    maxMessageBytes: 1000,
-    messages: true,
-    skipThrough,
-    passOver,
-    schema: new SchemaWatch(new RelationHistory(), () => {}),
-    drained: () => {},
-  });
-}
-
-/** Gives all frames out of one buffer, which is overwritten as soon as they were taken. */
-function feed(subject: PipelineIntake, payloads = FRAMES): void {
-  const frames = payloads.map((payload) => {
-    const header = Buffer.alloc(XLOG_DATA_HEADER);
-    header.write('w');
-    return Buffer.concat([header, payload]);
-  });
-  const bytes = Buffer.concat(frames);
-  let start = 0;
-  for (const { length } of frames) {
-    subject.take(bytes, start, start + length);
-    start += length;
-  }
-  bytes.fill(0);
 }
 
 describe('the intake', () => {
   it('keeps what arrives before it begins, though the buffer is used again', async () => {
     const { subject, begin, answer, transaction } = intake();
-    feed(subject);
+    feed(subject, FRAMES);
     answer();
     begin();
     expect(await transaction).toMatchObject({
@@ -128,7 +92,7 @@ describe('the intake', () => {
   it('keeps what arrives while the catalog is asked, though the buffer is used again', async () => {
     const { subject, begin, asked, answer, transaction } = intake();
     begin();
-    feed(subject);
+    feed(subject, FRAMES);
     await asked;
     answer();
     expect(await transaction).toMatchObject({
@@ -140,16 +104,8 @@ describe('the intake', () => {
     const pushed: Work[] = [];
     const subject = new PipelineIntake(
       'exact',
-      {
-        positions: new Positions(0n, false),
-        readTypes: () => Promise.resolve([]),
-        push: (work) => pushed.push(work),
-        takes: () => true,
-        arrived: () => {},
-        passedOver: () => {},
-        keepalive: () => {},
-        fail: () => {},
-      },
+      intakePorts({ push: (work) => pushed.push(work) }),
+      null,
       2,
     );
     subject.begin(assembler());
@@ -183,16 +139,12 @@ describe('the intake', () => {
 
   it('ends the connection at a destructive change of a table, behind what came before, and drops the open transaction', () => {
     const pushed: Work[] = [];
-    const subject = new PipelineIntake('exact', {
-      positions: new Positions(0n, false),
-      readTypes: () => Promise.resolve([]),
-      push: (work) => pushed.push(work),
-      takes: () => true,
-      arrived: () => {},
-      passedOver: () => {},
-      keepalive: () => {},
-      fail: () => {},
-    });
+    const subject = new PipelineIntake(
+      'exact',
+      intakePorts({
+        push: (work) => pushed.push(work),
+      }),
+    );
     subject.begin(assembler());
     feed(subject, [
       beginFrame(10n),
@@ -217,17 +169,15 @@ describe('the intake', () => {
 
   it('tells where a transaction ends that is left out as ordered, before it is passed: that may be durable at once', () => {
     const told: unknown[] = [];
-    const subject = new PipelineIntake('exact', {
-      positions: new Positions(0n, false),
-      readTypes: () => Promise.resolve([]),
-      push: (work) => told.push(work),
-      arrived: () => {},
-      takes: () => false,
-      passedOver: (end) => told.push(end),
-      keepalive: () => {},
-      fail: () => {},
-    });
-    subject.begin(assembler(null, { of: 'transaction', lsn: 10n }));
+    const subject = new PipelineIntake(
+      'exact',
+      intakePorts({
+        push: (work) => told.push(work),
+        takes: () => false,
+        passedOver: (end) => told.push(end),
+      }),
+    );
+    subject.begin(assembler({ passOver: { of: 'transaction', lsn: 10n } }));
     feed(subject, [
       beginFrame(10n),
       relationFrame({ oid: 1, columns: [{ name: 'v' }] }),
@@ -252,17 +202,14 @@ describe('the intake', () => {
 
   it('hands on messages that the sink takes, and passes over others at their own position, whatever the watermark', () => {
     const pushed: Work[] = [];
-    const subject = new PipelineIntake('exact', {
-      positions: new Positions(0n, false),
-      readTypes: () => Promise.resolve([]),
-      takes: (prefix) => prefix === 'outbox',
-      passedOver: () => {},
-      push: (work) => pushed.push(work),
-      arrived: () => {},
-      keepalive: () => {},
-      fail: () => {},
-    });
-    subject.begin(assembler(1_000n));
+    const subject = new PipelineIntake(
+      'exact',
+      intakePorts({
+        takes: (prefix) => prefix === 'outbox',
+        push: (work) => pushed.push(work),
+      }),
+    );
+    subject.begin(assembler({ skipThrough: 1_000n }));
     const content = Buffer.from([1, 0, 2]);
     const frames = [
       messageFrame({ flags: 0, lsn: 50n, prefix: 'outbox', content }),

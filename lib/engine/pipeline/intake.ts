@@ -257,7 +257,8 @@ export class PipelineIntake {
   }
 
   #endScope(kept: ReadonlySet<number>): void {
-    this.#decoder.endScope(kept);
+    const others = this.#decoder.endScope(kept);
+    this.#assembler?.goOnWith(others);
     this.#watched?.endScope(kept);
   }
 

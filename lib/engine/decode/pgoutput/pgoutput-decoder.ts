@@ -1,4 +1,5 @@
 import type { Decoded, DecodeFault, Decoder, TypesNeeded } from '../decoder.js';
+import type { Relation } from '../../model/relation.js';
 import type {
   RelationMessage,
   TypeMessage,
@@ -61,8 +62,8 @@ export class PgoutputDecoder implements Decoder {
     this.#layouts.beginScope();
   }
 
-  endScope(kept: ReadonlySet<number>): void {
-    this.#layouts.endScope(kept);
+  endScope(kept: ReadonlySet<number>): readonly Relation[] {
+    return this.#layouts.endScope(kept);
   }
 
   decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {

@@ -1,3 +1,4 @@
+import type { Relation } from '../../model/relation.js';
 import type { RowLayout } from './row-layout.js';
 
 /** The tables that a connection has announced, by OID. */
@@ -23,10 +24,18 @@ export class RowLayouts {
     this.#scope = new Map();
   }
 
-  /** @param kept - OIDs of tables whose announcement in the scope counts from here on as well */
-  endScope(kept: ReadonlySet<number>): void {
-    for (const [oid, layout] of this.#scope ?? [])
+  /**
+   * @param kept - OIDs of tables whose announcement in the scope counts from here on as well
+   * @returns the other tables that were announced in it, as they are from here on
+   */
+  endScope(kept: ReadonlySet<number>): readonly Relation[] {
+    const others: Relation[] = [];
+    for (const [oid, layout] of this.#scope ?? []) {
+      const own = this.#layouts.get(oid);
       if (kept.has(oid)) this.#layouts.set(oid, layout);
+      else if (own !== undefined) others.push(own.relation);
+    }
     this.#scope = null;
+    return others;
   }
 }
