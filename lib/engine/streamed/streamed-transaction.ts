@@ -5,7 +5,7 @@ import type { SpillFile } from './spill-file.js';
 export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
 
 const MESSAGE = 0x4d; // M
-const ROWS = new Set([...'IUDT'].map((letter) => letter.charCodeAt(0)));
+const ROWS = new Set(Buffer.from('IUDT'));
 
 /** What has arrived of a transaction that may still be running. */
 export class StreamedTransaction {

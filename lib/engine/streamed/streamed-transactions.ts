@@ -57,7 +57,7 @@ const KEPT: Taken = { kind: 'kept' };
 const RELATION = 0x52; // R
 const ORIGIN = 0x4f; // O
 /** What a transaction consists of: insert, update, delete, truncate, relation, type and message. */
-const CONTENT = new Set([...'IUDTRYM'].map((letter) => letter.charCodeAt(0)));
+const CONTENT = new Set(Buffer.from('IUDTRYM'));
 /** The tag, and the transaction id that the server puts behind it. */
 const PREFIX = 5;
 
