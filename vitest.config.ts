@@ -23,6 +23,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
+          // Nothing in the library has state of its own, so that spec files may share what they have loaded.
+          isolate: false,
           include: ['lib/**/*.spec.ts', 'tools/**/*.spec.ts'],
         },
       },
@@ -32,7 +34,10 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/**/*.e2e-spec.ts'],
           exclude: ['test/orms/**'],
-          globalSetup: ['tools/compile-test-apps.ts'],
+          globalSetup: [
+            'tools/compile-test-apps.ts',
+            'tools/prepare-cluster.ts',
+          ],
         },
       },
     ],

@@ -76,6 +76,7 @@ export type {
   SnapshotMode,
   SnapshotRow,
 } from './engine/model/snapshot.js';
+export { SnapshotRefusedError } from './engine/model/snapshot-refused-error.js';
 export type { SinkKind } from './engine/model/sink-kind.js';
 export type { SlotOriginContext } from './engine/model/slot-origin.js';
 export type { Transaction } from './engine/model/transaction.js';
@@ -124,7 +125,7 @@ export type {
   NeverCopied,
   SnapshotStatus,
 } from './engine/telemetry/snapshot-status.js';
-export type { SlotWait } from './engine/telemetry/slot-wait.js';
+export type { SourceWait } from './engine/telemetry/source-wait.js';
 export type { WalHolder, SlotStatus } from './engine/telemetry/slot-status.js';
 export {
   DEFAULT_PIPELINE,

@@ -20,7 +20,11 @@ import {
 } from '../lib/engine/snapshot/incremental/chunk-reader.js';
 import { sees } from '../lib/engine/snapshot/incremental/visibility.js';
 import { readTableShapes } from '../lib/engine/snapshot/incremental/table-shape.js';
-import { PAGE_BYTES, type RawRow } from '../lib/engine/snapshot/raw-row.js';
+import {
+  PAGE_BYTES,
+  type RawRow,
+  type RawRows,
+} from '../lib/engine/snapshot/raw-row.js';
 import { terminateBackend } from './support/logical-slot.js';
 import { present } from './support/present.js';
 import { useServer } from './support/suite.js';
@@ -249,8 +253,8 @@ const KINDS: readonly [kind: string, schema: string][] = [
 ];
 
 /** Fit to be compared where the order does not matter. */
-function sorted(rows: readonly RawRow[]): string[] {
-  return rows.map((row) => JSON.stringify(row)).toSorted();
+function sorted(rows: RawRows): string[] {
+  return Array.from(rows, (row) => JSON.stringify(row)).toSorted();
 }
 
 async function wholeOf(
@@ -303,7 +307,7 @@ describe('chunks in the order of a key', () => {
       (await walk(readerOf(database), readable, 60_000))[0],
     ).chunk;
     for (const limit of [1_000, 20_000]) {
-      const after = boundOf(readable, present(rows[25_000]));
+      const after = boundOf(readable, present(rows.at(25_000)));
       const plan = await planOf(
         database,
         chunkQuery(readable.table, { kind: 'ordered', order, after, limit }),
@@ -400,6 +404,33 @@ describe('the transaction of a chunk', () => {
     expect(await holding(database)).toBe(0);
   });
 
+  it('has the position of the one before where its snapshot is the same: what is written by open transactions, or by reading, may stay unflushed', async () => {
+    const { database, reader, readable } = await published(SOME_ROWS);
+    const open = await database.connect();
+    await open.query('begin; insert into t values (0)');
+    const one = await first(reader, readable);
+    await open.query('insert into t values (-1)');
+    const two = await first(reader, readable);
+    expect(two.chunk.readAt).toBe(one.chunk.readAt);
+    await database.query('insert into t values (-2)');
+    const three = await first(reader, readable);
+    expect(three.chunk.readAt).toBeGreaterThan(one.chunk.readAt);
+  });
+
+  it('knows that the log is flushed where a page, or a segment, begins', async () => {
+    const { database, reader, readable } = await published(SOME_ROWS);
+    for (let time = 0; time < 3; time += 1) {
+      // Behind it there is nothing but a header.
+      await database.query('select pg_switch_wal()');
+      const { chunk } = await first(reader, readable);
+      await waitFor(async () => (await reader.poll()).flushed >= chunk.readAt, {
+        timeout: 2_000,
+        message: 'the log to be flushed',
+      });
+      await database.query('insert into t values ($1)', [-1 - time]);
+    }
+  });
+
   it.each([
     ['ALTER TABLE … TYPE', 'alter table t alter v type varchar(1000)'],
     ['CLUSTER', 'cluster t using t_pkey'],
@@ -431,7 +462,7 @@ describe('the transaction of a chunk', () => {
     const reading = first(reader, readable);
     await waitsForLock(database);
     await writer.query('commit');
-    expect((await reading).chunk.rows).toEqual([['7', null]]);
+    expect([...(await reading).chunk.rows]).toEqual([['7', null]]);
   });
 
   it.each([
@@ -540,7 +571,7 @@ describe('rows with certain keys', () => {
        insert into t select chr(97 + g % 5), 'W' || g, g, 'v' || g from generate_series(1, 50) g`,
     );
     const { rows } = (await first(reader, readable)).chunk;
-    const wanted = [rows[3], rows[17], rows[40]].map(present);
+    const wanted = [3, 17, 40].map((place) => present(rows.at(place)));
     const order = present(readable.table.orderKey);
     const keys = wanted.map((row) => boundOf(readable, row));
     const read = await reader.withKeys(readable, order, [
@@ -593,7 +624,7 @@ describe('a table without a key', () => {
   it('gives an empty chunk when it is empty', async () => {
     const { reader, readable } = await published('create table t(v text)');
     const chunks = await wholeOf(reader, readable);
-    expect(chunks.map(({ chunk }) => chunk.rows)).toEqual([[]]);
+    expect(chunks.map(({ chunk }) => [...chunk.rows])).toEqual([[]]);
     expect(chunks[0]?.whole).toBe(true);
   });
 

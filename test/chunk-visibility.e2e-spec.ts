@@ -62,7 +62,7 @@ describe('on a primary', () => {
       `update t set v = 'new' where id = 2`,
     );
     const chunk = await stage.read();
-    expect(chunk.rows.map((row) => row.join(':'))).toEqual(OLD);
+    expect(Array.from(chunk.rows, (row) => row.join(':'))).toEqual(OLD);
     await client.query('commit');
     await stage.stream();
     stage.add(chunk);
@@ -190,7 +190,7 @@ describe('while a synchronous standby is absent', () => {
 
     // Long after the sink was given the change.
     const chunk = await stage.read();
-    expect(chunk.rows.map((row) => row.join(':'))).toEqual(OLD);
+    expect(Array.from(chunk.rows, (row) => row.join(':'))).toEqual(OLD);
     stage.add(chunk);
     await stage.catchUp(chunk);
     expect(stage.lastChunk).toEqual(['1:old', '3:old']);
@@ -297,7 +297,7 @@ it('on a standby, a transaction that was open on the primary wins although no sn
   await source.query(`update t set v = 'newer' where id = 1`);
   await servers.caughtUp();
   const chunk = await stage.read();
-  expect(chunk.rows.map((row) => row.join(':'))).toEqual([
+  expect(Array.from(chunk.rows, (row) => row.join(':'))).toEqual([
     '1:newer',
     '2:old',
     '3:old',

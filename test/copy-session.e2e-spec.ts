@@ -244,6 +244,33 @@ describe('a session that reads by COPY', () => {
     }
     await gone(database);
   });
+
+  it('notices a connection that died without a word while it reads, and waits for a server that takes long', async () => {
+    const database = await suite.database();
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    let connected = 0;
+    const dying = await opened(database, {
+      connection: () => {
+        connected += 1;
+        return connected === 1
+          ? { ...database.connection, port: proxy.port }
+          : database.url;
+      },
+    });
+    const patient = await opened(database);
+    const slow = all(
+      patient.copy('copy (select pg_catalog.pg_sleep(28)) to stdout', LIMITS),
+    );
+    const pages = dying.copy(series(10_000_000), LIMITS);
+    await pages.next();
+    proxy.halfOpen('server-to-client');
+    const began = performance.now();
+    await expect(all(pages)).rejects.toThrow('Connection terminated');
+    expect(performance.now() - began).toBeLessThan(27_000);
+    proxy.reset();
+    expect(await slow).toHaveLength(1);
+  }, 60_000);
 });
 
 /** Waits until a figure does not change any more. */

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { capture, inserted } from './support/capture.js';
+import { copying } from './support/copying.js';
 import { walsenderPid } from './support/logical-slot.js';
 import {
   StatusUpdateReader,
@@ -84,6 +85,47 @@ describe('a server that falls silent', () => {
       pid,
     );
   });
+});
+
+describe('the session that has made the slot', () => {
+  it('is known to be lost while rows are copied, and the copy begins anew', async () => {
+    const { source, target } = await sourceAndTarget(
+      suite,
+      `create table t(id int primary key); create publication p for table t;
+       insert into t select generate_series(1, 10)`,
+    );
+    await target.query('create table t(id int primary key)');
+    const proxy = await proxied();
+    let calls = 0;
+    const { pipeline, copied } = copying(source, {
+      target,
+      connection: { ...source.connection, port: proxy.port },
+      beforeRows: async () => {
+        calls += 1;
+        if (calls > 1) return;
+        proxy.halfOpen('server-to-client');
+        // The socket was closed on this side.
+        await waitFor(
+          async () => {
+            const rows = await source.query(
+              "select from pg_stat_activity where backend_type = 'walsender' and datname = current_database()",
+            );
+            return rows.length === 0;
+          },
+          { timeout: TIMEOUT_MS * 10, message: 'the session to be cut' },
+        );
+        proxy.reset();
+        proxy.restore();
+      },
+    });
+    const reasons: string[] = [];
+    pipeline.on('reconnect', ({ reason }) => reasons.push(reason));
+    pipeline.start();
+    await pipeline.whenStreaming();
+    expect(reasons[0]).toBe('the replication connection was lost');
+    const whole = { rows: { length: 10 }, context: { firstForTable: true } };
+    expect(copied).toMatchObject([whole, whole]);
+  }, 60_000);
 });
 
 describe('a server without a timeout', () => {

@@ -12,12 +12,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { codeBlocks } from '../tools/markdown.mjs';
 import { Balances, Documents } from './guide/own-position.sink.js';
 import { ProductSearch, SearchIndex } from './guide/search.sink.js';
+import { ShopCopy } from './guide/shop.sink.js';
 import { OrderCopy } from './guide/snapshot.sink.js';
 import { SOURCE } from './support/checkpoint-tables.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
 
-it.each(['snapshot', 'own-position', 'search'])(
+it.each(['snapshot', 'shop', 'own-position', 'search'])(
   'docs/snapshots.md shows the sink of %s as it is tested here',
   async (name) => {
     const sink = await readFile(`test/guide/${name}.sink.ts`, 'utf8');
@@ -207,6 +208,120 @@ describe('the sink with a CheckpointTable', () => {
       }),
     ).rejects.toBeInstanceOf(CheckpointMovedError);
     expect(await orders(target)).toEqual([{ id: 1, total: 11, note: 'new' }]);
+  });
+});
+
+describe('the sink of several tables', () => {
+  const suite = useServer();
+  const CUSTOMERS = of('public.customers');
+  const ORDERS = of('public.orders');
+  type Shop = {
+    'public.customers': { id: number; name: string | null };
+    'public.orders': { id: number; customer: number; note: string | null };
+  };
+
+  async function connected() {
+    const target = await suite.database();
+    await target.query(
+      `create table customers(id int primary key, name text); insert into customers values (9, 'left from before');
+       create table orders(id int primary key, customer int not null, note text); insert into orders values (9, 9, 'left')`,
+    );
+    const pool = new Pool({ ...target.connection, max: 2 });
+    onTestFinished(() => pool.end());
+    const sink = new ShopCopy(pool);
+    sink.checkpoints.identify({
+      pipeline: 'default',
+      slotName: 'orders',
+      ...SOURCE,
+    });
+    await sink.checkpoints.load();
+    const all = async () => ({
+      customers: await target.query('select * from customers order by id'),
+      orders: await target.query('select * from orders order by id'),
+    });
+    return { sink, all };
+  }
+
+  function customer(id: number, name: string): SnapshotRow<Shop> {
+    const record = { id, name };
+    return { ...CUSTOMERS, op: 'snapshot', record, unchanged: [] };
+  }
+
+  it('clears and writes the table that a call is about', async () => {
+    const { sink, all } = await connected();
+    const at = (relation: string) => ({ ...CLEARING, relation });
+    await sink.copy([], at('public.customers'));
+    expect((await all()).customers).toEqual([]);
+    expect((await all()).orders).toHaveLength(1);
+    await sink.copy([], at('public.orders'));
+    await sink.apply(
+      transaction<Shop>(
+        0x100n,
+        {
+          ...ORDERS,
+          ordinal: 0,
+          commitLsn: 0x100n,
+          op: 'update',
+          record: { id: 1, customer: 2 },
+          unchanged: ['note'],
+          old: null,
+        },
+        {
+          ...CUSTOMERS,
+          ordinal: 1,
+          commitLsn: 0x100n,
+          op: 'delete',
+          old: { kind: 'key', record: { id: 3 } },
+        },
+      ),
+    );
+    for (const _ of ['once', 'again']) {
+      await sink.copy([customer(1, 'one'), customer(2, 'two')], {
+        ...CONTEXT,
+        relation: 'public.customers',
+      });
+      await sink.copy(
+        [
+          {
+            ...ORDERS,
+            op: 'snapshot',
+            record: { id: 1, note: 'large' },
+            unchanged: ['customer'],
+          },
+        ],
+        { ...CONTEXT, relation: 'public.orders' },
+      );
+    }
+    await sink.copy([], { ...CONTEXT, relation: '', complete: true });
+    expect(await all()).toEqual({
+      customers: [
+        { id: 1, name: 'one' },
+        { id: 2, name: 'two' },
+      ],
+      orders: [{ id: 1, customer: 2, note: 'large' }],
+    });
+    await sink.apply(
+      transaction<Shop>(0x200n, {
+        ...CUSTOMERS,
+        ordinal: 0,
+        commitLsn: 0x200n,
+        op: 'update',
+        record: { id: 7, name: 'one' },
+        unchanged: [],
+        old: { kind: 'key', record: { id: 1 } },
+      }),
+    );
+    expect((await all()).customers).toEqual([
+      { id: 2, name: 'two' },
+      { id: 7, name: 'one' },
+    ]);
+  });
+
+  it('refuses rows of a table that it does not know', async () => {
+    const { sink } = await connected();
+    await expect(
+      sink.copy([], { ...CLEARING, relation: 'public.orders.old' }),
+    ).rejects.toThrow('A table has no mirror.');
   });
 });
 

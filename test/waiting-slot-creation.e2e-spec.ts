@@ -75,6 +75,7 @@ describe('a slot whose creation waits', () => {
     const first = await waitFor(() => pipeline.status().waiting, LONG);
     expect(Date.now() - began).toBeGreaterThanOrEqual(10_000);
     expect(first).toMatchObject({
+      what: 'slot',
       for: 'transaction',
       pid,
       name: 'nightly batch',

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { AttachedSink } from './deliver/sink.js';
-import { HaltError, type Halt } from './model/halt.js';
+import type { Halt } from './model/halt.js';
 import type { Lsn } from './model/lsn.js';
 import type { PipelineOptions } from './options/pipeline-options.js';
 import {
@@ -8,17 +8,15 @@ import {
   resolveOptions,
   type ResolvedOptions,
 } from './options/resolve-options.js';
-import { copyTables, namesOfTables } from './pipeline/asked-snapshot.js';
-import type { PipelineConnection } from './pipeline/connection.js';
 import { HandlerScope } from './pipeline/handlers.js';
 import { LibraryCheckpoint } from './pipeline/library-checkpoint.js';
 import { PipelineLifecycle } from './pipeline/lifecycle.js';
 import { PipelineRecord } from './pipeline/record.js';
+import { PipelineRequests } from './pipeline/requests.js';
 import { PipelineRun } from './pipeline/run.js';
 import { PipelineSchema } from './pipeline/schema.js';
 import { sinkMaker, type SinkMaker } from './pipeline/sink-maker.js';
-import { skipRefusal } from './pipeline/skip-refusal.js';
-import { Skipping } from './pipeline/skipping.js';
+import type { Skipping } from './pipeline/skipping.js';
 import { SlotWatch } from './pipeline/slot-watch.js';
 import { SourceAccess } from './pipeline/source-access.js';
 import { PipelineStateError } from './pipeline/state-error.js';
@@ -27,9 +25,7 @@ import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
 import type { UnfinishedSlot } from './server/chain-subject.js';
 import { withSqlSession } from './server/session.js';
-import { dropSlot, readConfirmedFlush } from './server/slot.js';
 import { readSlotSample } from './server/slot-health.js';
-import { readWalEnd } from './server/wal-end.js';
 import type {
   PipelineEvents,
   PipelineListener,
@@ -52,6 +48,7 @@ export class Pipeline {
   readonly #handlers = new HandlerScope();
   readonly #unfinishedSlot: UnfinishedSlot = { consistentPoint: null };
   readonly #lifecycle: PipelineLifecycle;
+  readonly #requests: PipelineRequests;
   /** Pipelines run in the context in which they were made, never in that of a request that starts them. */
   readonly #root = new AsyncResource('nestjs-replicant');
   #sink: SinkMaker | null = null;
@@ -95,6 +92,15 @@ export class Pipeline {
       record: this.#record,
       waiters: this.#waiters,
       make: (skipping, unsettled) => this.#make(skipping, unsettled),
+    });
+    this.#requests = new PipelineRequests({
+      pipeline: name,
+      slotName,
+      source: this.#source,
+      record: this.#record,
+      lifecycle: this.#lifecycle,
+      waiters: this.#waiters,
+      handlers: this.#handlers,
     });
   }
 
@@ -149,22 +155,7 @@ export class Pipeline {
    * @throws {@link HaltError} when the pipeline halts before it is done
    */
   async skipTransaction(lsn: Lsn): Promise<void> {
-    const { state, halt, name } = this;
-    const { stopping } = this.#lifecycle;
-    const refusal = skipRefusal({ state, stopping, halt }, lsn);
-    if (refusal !== null)
-      throw new PipelineStateError(`Pipeline "${name}" ${refusal}`);
-    const of = halt?.delivery === 'message' ? 'message' : 'transaction';
-    const skipping = new Skipping(of, lsn, {
-      confirmedFlush: (signal) =>
-        this.#source.ask(
-          (session) => readConfirmedFlush(session, this.options.slotName),
-          signal,
-        ),
-      skipped: () => this.#record.events.emit('skipped', { of, lsn }),
-    });
-    this.#lifecycle.begin(skipping);
-    await skipping.done;
+    await this.#requests.skipTransaction(lsn);
   }
 
   /**
@@ -186,9 +177,7 @@ export class Pipeline {
    * @throws {@link PipelineStateError} when it is stopped
    */
   async whenStreaming(): Promise<void> {
-    if (this.state === 'streaming') return;
-    this.#refuseUnlessRunning('idle');
-    await this.#waiters.streaming();
+    await this.#requests.whenStreaming();
   }
 
   /**
@@ -201,34 +190,24 @@ export class Pipeline {
    * @throws {@link ConnectionFault} when the end of the WAL cannot be asked for
    */
   async caughtUp(lsn?: Lsn): Promise<void> {
-    this.#refuseUnlessRunning();
-    const wanted = lsn ?? (await this.#source.ask(readWalEnd));
-    if (
-      (this.#lifecycle.running?.connection?.positions.durable ?? 0n) >= wanted
-    )
-      return;
-    this.#refuseUnlessRunning();
-    await this.#waiters.reaching(wanted);
+    await this.#requests.caughtUp(lsn);
   }
 
   /**
    * Copies tables that exist already beside the stream: such as those that were added to the publication later, or whose rows the sink
    * has lost. The sink first gets a call of its `@OnSnapshot()` method without rows and with `firstForTable`, and removes what it has of the
    * table. Resolves when they are copied; a connection that is lost meanwhile, or a restart, goes on where it was. A handler of the sink must not
-   * await it: the rows come when that handler is done.
+   * await it: the rows come when that handler is done. One that does is warned of after 10 s.
    *
    * @param tables - as {@link Change.relation} has them; the publications must carry them
    * @throws {@link PipelineStateError} when the pipeline does not stream, has not the option `snapshot`, or a sink that stores no progress;
    * nothing is touched then. And when the pipeline is stopped before it is done
-   * @throws {Error} when no publication carries a table; nothing is touched then
-   * @throws {@link HaltError} when a table cannot be read, such as `preflight/select_privilege`: nothing is touched then, and the stream goes on.
-   * And when the pipeline halts before it is done
+   * @throws {@link SnapshotRefusedError} when a table is not published or cannot be read; nothing is touched then, and the stream goes on
+   * @throws {@link ConnectionFault} when the source cannot be asked which tables there are; nothing is touched then
+   * @throws {@link HaltError} when the pipeline halts before it is done
    */
   async snapshot(tables: readonly string[]): Promise<void> {
-    await copyTables(namesOfTables(tables), {
-      connection: () => this.#streamingConnection(),
-      nextConnection: () => this.#waiters.streaming(),
-    });
+    await this.#requests.snapshot(tables);
   }
 
   /**
@@ -239,13 +218,7 @@ export class Pipeline {
    * another process uses it
    */
   async dropSlot(): Promise<void> {
-    if (this.#lifecycle.running !== null)
-      throw new PipelineStateError(
-        `Pipeline "${this.name}" runs: stop it before dropping its slot.`,
-      );
-    await this.#source.ask((session) =>
-      dropSlot(session, this.options.slotName),
-    );
+    await this.#requests.dropSlot();
     this.#slotWatch.forget();
   }
 
@@ -299,24 +272,6 @@ export class Pipeline {
       );
     }
     return this.#sink;
-  }
-
-  #streamingConnection(): PipelineConnection {
-    const connection = this.#lifecycle.running?.connection ?? null;
-    if (connection === null || this.state !== 'streaming')
-      throw new PipelineStateError(
-        `Pipeline "${this.name}" does not stream (${this.state}).`,
-      );
-    return connection;
-  }
-
-  #refuseUnlessRunning(alsoAllowed?: PipelineState): void {
-    if (this.halt !== null) throw new HaltError(this.halt);
-    if (this.#lifecycle.running === null && this.state !== alsoAllowed) {
-      throw new PipelineStateError(
-        `Pipeline "${this.name}" does not run (${this.state}).`,
-      );
-    }
   }
 
   #make(

@@ -73,10 +73,12 @@ export function logPipeline(pipeline: Pipeline, logger: Logger): void {
       `${title} goes on with the ${effect} schema change at ${formatLsn(commitLsn)}: ${relation}: ${detail}`,
     );
   });
-  pipeline.on('snapshotStarted', ({ mode, tables, done }) => {
-    const rest = done === 0 ? '' : `; copied before: ${done}`;
+  pipeline.on('snapshotStarted', ({ mode, tables, done, resumed }) => {
+    const beside = done === 0 ? '' : `, beside ${done} copied before`;
     logger.log(
-      `${title} copies the rows of ${counted(tables, 'table')} (${mode} snapshot)${rest}`,
+      resumed
+        ? `${title} goes on with the ${mode} snapshot: ${done} of ${counted(tables, 'table')} done`
+        : `${title} copies the rows of ${counted(tables - done, 'table')} (${mode} snapshot)${beside}`,
     );
   });
   pipeline.on('snapshotTable', ({ table, rows }) => {

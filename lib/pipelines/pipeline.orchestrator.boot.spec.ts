@@ -490,10 +490,12 @@ describe('the log', () => {
 
   it('has one line for each step of a snapshot', () => {
     const mode = 'incremental';
-    stub.emit('snapshotStarted', { mode, tables: 3, done: 0 });
+    const started = { mode, tables: 3, resumed: false } as const;
+    stub.emit('snapshotStarted', { ...started, done: 0 });
     stub.emit('snapshotTable', { table: 'public.t', rows: 1 });
     stub.emit('snapshotTableAgain', { table: 'public.log' });
-    stub.emit('snapshotStarted', { mode, tables: 3, done: 1 });
+    stub.emit('snapshotStarted', { ...started, done: 1, resumed: true });
+    stub.emit('snapshotStarted', { ...started, done: 2 });
     stub.emit('snapshotCompleted', {
       mode,
       tables: 3,
@@ -505,7 +507,8 @@ describe('the log', () => {
       `${title} copies the rows of 3 tables (incremental snapshot)`,
       `${title} has copied public.t: 1 row`,
       `${title} copies public.log again, since it was written to meanwhile and has no key`,
-      `${title} copies the rows of 3 tables (incremental snapshot); copied before: 1`,
+      `${title} goes on with the incremental snapshot: 1 of 3 tables done`,
+      `${title} copies the rows of 1 table (incremental snapshot), beside 2 copied before`,
       `${title} has completed the incremental snapshot of 3 tables: 1200 rows in 2.3 s`,
     ]);
   });

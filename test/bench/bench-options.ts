@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util';
 import { parsed, UsageError } from '../support/command-line.js';
 
-const BENCHES = ['consume', 'delay', 'snapshot'] as const;
+const BENCHES = ['consume', 'delay', 'snapshot', 'large'] as const;
 
-export const USAGE = `npm run bench -- consume|delay|snapshot [options]
+export const USAGE = `npm run bench -- consume|delay|snapshot|large [options]
 
   --only <load,…>     run these loads only
   --readers <name,…>  run these readers only
-  --rounds <n>        runs of each reader on each load (consume and snapshot; 5)
+  --rounds <n>        runs of each reader on each load (not of delay; 5)
   --scale <factor>    of the size of the loads (1)`;
 
 /** What to run. */

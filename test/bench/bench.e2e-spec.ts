@@ -3,7 +3,10 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { RowChecksum } from './checksum.js';
 import { planLoads } from './loads.js';
-import { medians } from './report.js';
+import { medians, type Results } from './report.js';
+import { withGrowth } from './snapshot/growth.js';
+import { snapshotLoads } from './snapshot/snapshot-loads.js';
+import { missedTargets } from './snapshot/targets.js';
 
 const run = promisify(execFile);
 
@@ -54,6 +57,46 @@ it('takes the median of each figure by itself', () => {
   expect(medians(runs)).toEqual({ wallSeconds: 2.5, peakRssMb: null });
 });
 
+it('tells by how much more time grows than rows', () => {
+  const results: Results = new Map([
+    ['rows2M', new Map([['incremental', { wallSeconds: 22 }]])],
+    [
+      'rows200k',
+      new Map([
+        ['incremental', { wallSeconds: 2 }],
+        ['initial-text', { wallSeconds: 1 }],
+      ]),
+    ],
+  ]);
+  const loads = snapshotLoads(1);
+  const found = withGrowth(results, loads);
+  expect(found.get('rows2M')?.get('incremental')).toEqual({
+    wallSeconds: 22,
+    growth: 1.1,
+  });
+  expect(found.get('rows200k')?.get('incremental')?.['growth']).toBeNull();
+  results.delete('rows200k');
+  expect(
+    withGrowth(results, loads).get('rows2M')?.get('incremental')?.['growth'],
+  ).toBeNull();
+});
+
+it.each([
+  ['ofCopy', 0.4, 0.39],
+  ['aboveIdleMb', 100, 100.1],
+  ['growth', 1.2, 1.21],
+])('misses a target when %s is %s no more', (figure, bound, value) => {
+  const missed = (measured: number | null): string[] =>
+    missedTargets(
+      new Map([['rows2M', new Map([['incremental', { [figure]: measured }]])]]),
+    );
+  expect(missed(bound)).toEqual([]);
+  expect(missed(null)).toEqual([]);
+  expect(missed(value)).toEqual([
+    expect.stringContaining(`rows2M, incremental: ${figure} ${value}, and not`),
+  ]);
+});
+
 it.each([
   [
     'consume',
@@ -65,7 +108,7 @@ it.each([
     'snapshot',
     'rows200k',
     ['raw', 'cursor', 'initial-text', 'initial-exact', 'incremental'],
-    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"ofCopy":[\d.]+,"clientCpuSeconds":[\d.]+,"peakRssMb":[\d.]+,"aboveIdleMb":[\d.]+}/g,
+    /{"wallSeconds":[\d.]+,"rowsPerSecond":[\d.]+,"ofCopy":[\d.]+,"clientCpuSeconds":[\d.]+,"peakRssMb":[\d.]+,"aboveIdleMb":[\d.]+,"growth":null}/g,
   ],
 ])(
   '%s runs from the command line and ends with a line of JSON',

@@ -9,7 +9,7 @@ export type ChildSettings = Readonly<Record<string, string>>;
 
 /** What every reading program has to know. */
 export function sourceSettings(
-  source: Source,
+  source: Pick<Source, 'database'>,
   load: Pick<Load, 'transport'>,
   slot: string,
   certificate: string,

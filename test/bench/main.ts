@@ -5,10 +5,11 @@ import { CongestionControl } from './congestion-control.js';
 import { consume } from './consume.js';
 import { findCores } from './cores.js';
 import { delay } from './delay.js';
+import { large } from './large/large.js';
 import { closingLine, table } from './report.js';
 import { snapshot } from './snapshot/snapshot.js';
 
-const BENCHES = { consume, delay, snapshot };
+const BENCHES = { consume, delay, snapshot, large };
 
 process.exitCode = await exitCodeOf(USAGE, () =>
   bench(readOptions(process.argv.slice(2))),

@@ -3,18 +3,17 @@ import { dropSlots } from '../support/logical-slot.js';
 import type { PostgresServer } from '../support/postgres-server.js';
 import { present } from '../support/present.js';
 import type { TestDatabase } from '../support/test-database.js';
-import { RowChecksum } from './checksum.js';
 import type { Workload } from './loads.js';
+import { checksumOfOrders, CREATE_ORDERS, orderValues } from './orders.js';
 
 /** The slot that the WAL is kept for. Nobody reads from it: readers get copies. */
 const KEPT_SLOT = 'bench_kept';
-const ROWS_PER_QUERY = 20_000;
 
 /** What a reader that has missed nothing has seen. */
 export interface Expected {
   readonly rows: number;
   readonly transactions: number;
-  /** See {@link RowChecksum}. */
+  /** See `RowChecksum`. */
   readonly checksum: number;
   /** Messages of the output plugin. */
   readonly messages: number;
@@ -36,13 +35,7 @@ export class Source {
   static async create(server: PostgresServer): Promise<Source> {
     const database = await server.createDatabase('bench');
     const session = await database.connect();
-    await session.query(
-      `CREATE TABLE orders (
-         id int8 PRIMARY KEY, quantity int4, label text, amount numeric(12,2),
-         placed_at timestamptz, attributes jsonb, active bool, reference uuid);
-       CREATE PUBLICATION p FOR TABLE orders;
-       SET work_mem = '1GB'`,
-    );
+    await session.query(`${CREATE_ORDERS}; SET work_mem = '1GB'`);
     await session.query(
       `SELECT pg_create_logical_replication_slot('${KEPT_SLOT}', 'pgoutput')`,
     );
@@ -72,9 +65,7 @@ export class Source {
       BEGIN
         WHILE first <= ${rows} LOOP
           INSERT INTO orders
-          SELECT id, (id * 7919) % 100000, left(repeat(md5(id::text), ${Math.ceil(labelLength / 32)}), ${labelLength}),
-                 (id % 1000000) / 100.0, timestamptz '2026-01-01 00:00:00Z' + id * interval '1.000001 second',
-                 jsonb_build_object('size', id % 50, 'colour', 'c' || id % 9), id % 3 = 0, md5((-id)::text)::uuid
+          SELECT ${orderValues(labelLength)}
             FROM generate_series(first, first + ${rowsPerTransaction - 1}) AS id;
           COMMIT;
           first := first + ${rowsPerTransaction};
@@ -106,7 +97,7 @@ export class Source {
          FROM ${peek(KEPT_SLOT)}`,
     );
     const wal = present(rows[0]);
-    const checksum = await this.#checksum();
+    const checksum = await checksumOfOrders(this.session);
     if (checksum.rows !== wal.rows)
       throw new Error('The WAL has other rows than the table.');
     return {
@@ -149,25 +140,6 @@ export class Source {
   async close(): Promise<void> {
     await dropSlots(this.server, this.database.name);
     await this.database.close();
-  }
-
-  /** Reads the table in the form that `exact` values have. */
-  async #checksum(): Promise<RowChecksum> {
-    const checksum = new RowChecksum();
-    for (let last = '0'; ;) {
-      const { rows } = await this.session.query<{ id: string }>({
-        name: 'page',
-        text: `SELECT id::text, quantity, label, amount::text,
-                      to_char(placed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS placed_at,
-                      attributes::text, active, reference::text
-                 FROM orders WHERE orders.id > $1 ORDER BY orders.id LIMIT ${ROWS_PER_QUERY}`,
-        values: [last],
-      });
-      for (const row of rows) checksum.add({ ...row });
-      const end = rows.at(-1);
-      if (end === undefined) return checksum;
-      last = end.id;
-    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { decodeProgress } from '../../lib/engine/model/snapshot-progress.js';
+import { decodeProgress } from '../../lib/engine/model/progress-token.js';
 import { compareTables } from '../support/compare-tables.js';
 import { readSlot } from '../support/logical-slot.js';
 import { waitFor } from '../support/wait-for.js';

@@ -217,8 +217,16 @@ describe('the examination of copies', () => {
       insert into completed values (1);
       insert into copied(run, relation, copy, keys) values (1, 'a', 1, '{1,2}'), (1, 'b', 1, '{1}'), (2, 'a', 1, '{2,3}'),
         (2, 'a', 1, '{2,1}'), (3, 'a', 2, '{1}')`);
+    // Another row has the key by now.
+    await target.query(
+      `insert into copied(run, relation, copy, keys) values (3, 'c', 1, '{1,2}')`,
+    );
+    await target.query(`insert into vacated(relation, key) values ('c', '1')`);
+    await target.query(
+      `insert into copied(run, relation, copy, keys) values (4, 'c', 1, '{1}')`,
+    );
     const found = {
-      chunks: 5,
+      chunks: 7,
       copiedTwice: 2,
       chunksAgain: 2,
       maxChunksPerCrash: 2,

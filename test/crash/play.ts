@@ -1,7 +1,7 @@
 import type { PostgresServer } from '../support/postgres-server.js';
 import type { CrashOptions } from './crash-options.js';
 import { Copies } from './copies.js';
-import { examineCopies } from './examine-copies.js';
+import { describeCopiedTwice, examineCopies } from './examine-copies.js';
 import { examine, repeatedIn } from './examine.js';
 import { type ModeName, MODES } from './modes.js';
 import { planKills } from './plan.js';
@@ -50,6 +50,9 @@ export async function play(
       stage.promise,
     );
     const copied = await examineCopies(stage.target, stage.promise);
+    if (copied.copiedTwice > 0 && stage.promise.mayCopyAgain === 0)
+      for (const line of await describeCopiedTwice(stage.target))
+        tell(`${mode}: ${line}`);
     return {
       kills: struck,
       ...copies.andThose({ ...examination, ...copied }),

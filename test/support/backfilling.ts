@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { PgoutputDecoder } from '../../lib/engine/decode/pgoutput/pgoutput-decoder.js';
-import type { ChunkWork } from '../../lib/engine/deliver/work.js';
+import type { ChunkWork, SnapshotCall } from '../../lib/engine/deliver/work.js';
 import { formatLsn, type Lsn, parseLsn } from '../../lib/engine/model/lsn.js';
-import type { SnapshotContext } from '../../lib/engine/model/snapshot.js';
 import type { SessionTarget } from '../../lib/engine/server/session.js';
 import { Backfill } from '../../lib/engine/snapshot/incremental/backfill.js';
 import {
   decodeProgress,
   encodeProgress,
-} from '../../lib/engine/model/snapshot-progress.js';
+} from '../../lib/engine/model/progress-token.js';
 import type { RowMessage } from '../../lib/engine/snapshot/incremental/stream-watch.js';
 import { ReplicationSession } from '../../lib/engine/source/replication-session.js';
 import {
@@ -19,6 +18,7 @@ import {
   XLOG_DATA_HEADER,
 } from '../../lib/engine/source/wire.js';
 import type { SnapshotMeter } from '../../lib/engine/telemetry/snapshot-meter.js';
+import type { SourceWait } from '../../lib/engine/telemetry/source-wait.js';
 import { TypeTable } from '../../lib/engine/values/type-table.js';
 import { MemoryMirror } from './memory-mirror.js';
 import { present } from './present.js';
@@ -26,10 +26,7 @@ import type { TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
 /** What a sink was called with. */
-export interface ChunkCall {
-  readonly context: SnapshotContext;
-  readonly rows: ChunkWork['rows'];
-}
+export type ChunkCall = SnapshotCall;
 
 /** What differs from a backfill with default options. */
 export interface BackfillingOptions {
@@ -102,6 +99,8 @@ export class Backfilling {
   /** Why it ended by itself. */
   failure: unknown = null;
   readonly meter: string[] = [];
+  /** What it waits for. */
+  waiting: SourceWait | null = null;
   /** Tables that are copied or are going to be. */
   listed: readonly string[] = [];
   #session: ReplicationSession | null = null;
@@ -213,6 +212,9 @@ export class Backfilling {
       listed: (names) => {
         this.listed = names;
       },
+      waiting: (wait) => {
+        this.waiting = wait;
+      },
       failed: (error) => {
         this.failure = error;
       },
@@ -288,7 +290,7 @@ export class Backfilling {
         await sleep(1);
         continue;
       }
-      const call = next.kind === 'chunk' ? next.work : null;
+      const call = next.kind === 'chunk' ? next.work.begin() : null;
       try {
         await this.options.beforeApply?.(call);
       } catch (error) {
@@ -297,7 +299,7 @@ export class Backfilling {
       }
       if (this.#stopped) return;
       if (next.kind === 'changes') this.#applyChanges(next);
-      else this.#applyChunk(next.work);
+      else if (call !== null) this.#applyChunk(call, next.work);
       this.#queue.shift();
     }
   }
@@ -322,9 +324,9 @@ export class Backfilling {
     throw new Error('The backfill has failed.');
   }
 
-  #applyChunk(work: ChunkWork): void {
+  #applyChunk(call: ChunkCall, work: ChunkWork): void {
     const { sink } = this;
-    const { rows, context } = work;
+    const { rows, context } = call;
     if (context.firstForTable) sink.mirror.clear(context.relation);
     for (const row of rows) sink.mirror.fill(row);
     const progress = present(context.progress);
@@ -332,7 +334,7 @@ export class Backfilling {
     if (encodeProgress(decodeProgress(progress)) !== progress)
       throw new Error('The progress cannot be read.');
     sink.progress = progress;
-    sink.calls.push({ rows, context });
+    sink.calls.push(call);
     work.taken();
   }
 

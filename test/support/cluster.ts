@@ -29,6 +29,13 @@ export type ServerSettings = Readonly<Record<string, string | number>>;
 /** Name of the superuser. */
 export const SUPERUSER = 'postgres';
 
+/** The data of a cluster that was initialised and never ran. */
+export interface ClusterTemplate {
+  readonly dataFolder: string;
+  /** Of the superuser. */
+  readonly password: string;
+}
+
 /** The files of one server, in a temporary folder that goes at the latest when this process ends. */
 export class Cluster {
   private constructor(
@@ -92,10 +99,16 @@ export class Cluster {
     return binaries;
   }
 
-  /** Copies the data of a server that is down, without its slots, for a standby. */
-  async copyOf(original: Cluster): Promise<Binaries> {
+  /** Copies data instead of running initdb. The password must be that of the original. */
+  async copyOf({ dataFolder }: ClusterTemplate): Promise<Binaries> {
     const binaries = await findBinaries(this.user, this.folder);
-    await run('cp', ['-a', original.dataFolder, this.dataFolder]);
+    await run('cp', ['-a', dataFolder, this.dataFolder]);
+    return binaries;
+  }
+
+  /** Copies the data of a server that is down, without its slots, for a standby. */
+  async standbyOf(original: Cluster): Promise<Binaries> {
+    const binaries = await this.copyOf(original);
     const slots = path.join(this.dataFolder, 'pg_replslot');
     for (const name of await readdir(slots))
       await rm(path.join(slots, name), { recursive: true });

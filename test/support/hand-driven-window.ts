@@ -39,7 +39,9 @@ export class HandDrivenWindow {
       { ...WINDOW_BYTES, pendingChunks: 100 },
       {
         ready: ({ rows }) =>
-          this.handedOver.push({ chunk: rows.map((row) => row.join(':')) }),
+          this.handedOver.push({
+            chunk: Array.from(rows, (row) => row.join(':')),
+          }),
         askPosition: () => {},
         discarded: () => {},
         lackingChanged: () => {},
@@ -95,12 +97,14 @@ export class HandDrivenWindow {
     });
     await client.query('commit');
     const [head] = heads;
+    const readAt = lsnOf(head?.position);
     return {
       table: this.table,
       rows,
       bytes: 0,
       visible: visibleIn(head?.snapshot, head?.recovery === true),
-      readAt: lsnOf(head?.position),
+      readAt,
+      flushed: readAt,
     };
   }
 

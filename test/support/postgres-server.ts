@@ -7,7 +7,12 @@ import { platform } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client, type QueryResultRow } from 'pg';
-import { Cluster, type ServerSettings, SUPERUSER } from './cluster.js';
+import {
+  Cluster,
+  type ClusterTemplate,
+  type ServerSettings,
+  SUPERUSER,
+} from './cluster.js';
 import { freePort } from './free-port.js';
 import type { Binaries } from './postgres-binaries.js';
 import { createServerCertificate } from './server-certificate.js';
@@ -20,6 +25,8 @@ export interface ServerOptions {
   readonly settings?: ServerSettings;
   /** Accept TLS with a self-signed certificate; connections without it stay possible. @default false */
   readonly tls?: boolean;
+  /** Copied, which is ten times as fast as initdb. All copies have one system identifier. */
+  readonly template?: ClusterTemplate | undefined;
 }
 
 /** `smart` waits for clients, `fast` throws them out, `immediate` crashes: the next start recovers. */
@@ -63,9 +70,13 @@ export class PostgresServer {
 
   /** Creates a cluster and starts it. */
   static async start(options: ServerOptions = {}): Promise<PostgresServer> {
-    const cluster = await Cluster.create();
+    const { template } = options;
+    const cluster = await Cluster.create(template?.password);
     try {
-      const binaries = await cluster.initialise();
+      const binaries =
+        template === undefined
+          ? await cluster.initialise()
+          : await cluster.copyOf(template);
       cluster.configure({
         ...SETTINGS,
         ...systemSettings(cluster),
@@ -91,7 +102,7 @@ export class PostgresServer {
   ): Promise<PostgresServer> {
     const cluster = await Cluster.create(primary.cluster.password);
     try {
-      const binaries = await cluster.copyOf(primary.cluster);
+      const binaries = await cluster.standbyOf(primary.cluster);
       cluster.configure({ ...systemSettings(cluster), ...settings });
       const server = new PostgresServer(cluster, binaries, null);
       server.#port = await freePort();
@@ -133,7 +144,8 @@ export class PostgresServer {
   /** Creates a database with a name of its own. */
   async createDatabase(prefix = 'test'): Promise<TestDatabase> {
     const name = `${prefix}_${randomBytes(5).toString('hex')}`;
-    await this.query(`CREATE DATABASE "${name}"`);
+    // Half the work of WAL_LOG where files are in memory.
+    await this.query(`CREATE DATABASE "${name}" STRATEGY FILE_COPY`);
     return new TestDatabase(this, name);
   }
 

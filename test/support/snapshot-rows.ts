@@ -51,7 +51,7 @@ export function snapshotRows(
     for (const table of tables) {
       const maker = makers(table);
       for await (const page of session.copy(copySql(table), LIMITS))
-        rows.push(...page.rows.map((row) => maker.whole(row)));
+        rows.push(...Array.from(page.rows, (row) => maker.whole(row)));
     }
     return rows;
   });

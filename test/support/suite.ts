@@ -1,8 +1,19 @@
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
+import type { ClusterTemplate } from './cluster.js';
 import { PostgresServer, type ServerOptions } from './postgres-server.js';
 import type { TestDatabase } from './test-database.js';
 
 const HOOK_TIMEOUT_MS = 120_000;
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Absent where nothing was prepared. */
+    clusterTemplate?: ClusterTemplate;
+  }
+}
+
+/** For the first server of a file only: a second one must have a system identifier of its own. */
+let template = inject('clusterTemplate');
 
 /** The server of a spec file. */
 export interface SuiteServer {
@@ -17,7 +28,9 @@ export function useServer(options: ServerOptions = {}): SuiteServer {
   let server: PostgresServer | undefined;
 
   beforeAll(async () => {
-    server = await PostgresServer.start(options);
+    const first = { ...options, template };
+    template = undefined;
+    server = await PostgresServer.start(first);
   }, HOOK_TIMEOUT_MS);
 
   afterAll(async () => {

@@ -35,21 +35,23 @@ function pass(end: bigint): Work {
   return { kind: 'pass', end, empty: false };
 }
 
-function chunk(relation: string): Work {
+function chunk(relation: string, bytes = 0): Work {
   return {
     kind: 'chunk',
-    rows: [],
-    context: {
-      pipeline: 'orders',
-      slotName: 'orders',
-      mode: 'incremental',
-      relation,
-      snapshotLsn: 1n,
-      firstForTable: false,
-      complete: false,
-      progress: null,
-    },
-    bytes: 100,
+    bytes,
+    begin: () => ({
+      rows: [],
+      context: {
+        pipeline: 'orders',
+        slotName: 'orders',
+        mode: 'incremental',
+        relation,
+        snapshotLsn: 1n,
+        firstForTable: false,
+        complete: false,
+        progress: null,
+      },
+    }),
     taken: () => {},
   };
 }
@@ -59,6 +61,7 @@ function ports(some: Partial<DeliveryPorts>): DeliveryPorts {
   return {
     deliver: async () => 10n,
     copy: async () => {},
+    copied: () => {},
     gather: async () => {},
     flush: async () => {},
     batchLost: () => {},
@@ -90,7 +93,8 @@ class Stage {
           await this.#work(`deliver ${one.transaction.xid}`);
           return one.kind === 'transaction' ? one.end : one.arrival.ended;
         },
-        copy: ({ context }) => this.#work(`copy ${context.relation}`),
+        copy: (one) => this.#work(`copy ${one.begin().context.relation}`),
+        copied: () => this.log.push('copied'),
         gather: (one) => this.#work(`gather ${one.transaction.xid}`),
         flush: (works, reason) =>
           this.#work(
@@ -165,9 +169,20 @@ describe('rows of a snapshot', () => {
     await stage.finish(0);
     expect(stage.news()).toEqual(['deliver 10', 'settled 10', 'copy public.a']);
     await stage.finish(1);
-    expect(stage.news()).toEqual(['deliver 20']);
+    expect(stage.news()).toEqual(['copied', 'deliver 20']);
     await stage.finish(2);
     expect(stage.news()).toEqual(['settled 20']);
+    expect(stage.delivery.bytes).toBe(0);
+  });
+
+  it('count what they hold of the stream until they are done', async () => {
+    const stage = new Stage();
+    stage.delivery.push(chunk('', 300));
+    stage.delivery.push(chunk('', 40));
+    expect(stage.delivery.bytes).toBe(340);
+    await stage.finish(0);
+    expect(stage.delivery.bytes).toBe(40);
+    await stage.finish(1);
     expect(stage.delivery.bytes).toBe(0);
   });
 
@@ -557,7 +572,7 @@ describe('a delivery in batches', () => {
     await stage.finishLast();
     expect(stage.news()).toEqual(['settled 10', 'copy public.a']);
     await stage.finishLast();
-    expect(stage.news()).toEqual([]);
+    expect(stage.news()).toEqual(['copied']);
 
     const failing = await gathered({}, work(10n), chunk('public.a'));
     await failing.failLast(new Error('no'));

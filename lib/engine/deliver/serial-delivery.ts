@@ -21,6 +21,8 @@ export interface DeliveryPorts {
   deliver(work: SingleWork): Promise<Lsn>;
   /** Hands over rows of a snapshot, and stores their progress. */
   copy(work: ChunkWork): Promise<void>;
+  /** That is done. */
+  copied(): void;
   /** Does what is due for a transaction when it joins the open batch. */
   gather(work: TransactionWork): Promise<void>;
   /** Makes the transactions of a batch durable; at least one. */
@@ -203,6 +205,8 @@ export class SerialDelivery {
   async #copy(work: ChunkWork): Promise<void> {
     if (this.#batch?.empty === false) await this.#flush('snapshot');
     await this.ports.copy(work);
+    this.#bytes -= bytesHeld(work);
+    this.ports.copied();
   }
 
   async #alone(work: SingleWork | EndWork): Promise<void> {

@@ -54,13 +54,22 @@ export interface MessageWork {
   readonly bytes: number;
 }
 
+/** A call of the sink with rows of a snapshot. */
+export interface SnapshotCall {
+  readonly rows: readonly AnySnapshotRow[];
+  readonly context: SnapshotContext;
+}
+
 /** Rows of a snapshot. They take part in the order and move no position. */
 export interface ChunkWork {
   readonly kind: 'chunk';
-  readonly rows: readonly AnySnapshotRow[];
-  readonly context: SnapshotContext;
-  /** Bytes that they hold. */
+  /** Payload bytes that it holds of what the stream has brought. Its rows do not count: they are bounded by who reads them. */
   readonly bytes: number;
+  /**
+   * Called once, when its turn has come and everything before was done: rows take several times the memory of their text, and the progress is
+   * the longer the more tables there are.
+   */
+  begin(): SnapshotCall;
   /** The sink has taken them, and their progress is stored. */
   taken(): void;
 }
@@ -102,9 +111,10 @@ export function bytesHeld(work: Work): number {
       return work.bytes + ALLOWANCE_BYTES;
     case 'pass':
       return ALLOWANCE_BYTES;
-    // A chunk is bounded by who reads it: the stream must not wait for a copy.
-    case 'arriving':
+    // The stream must not wait for the rows of a copy.
     case 'chunk':
+      return work.bytes;
+    case 'arriving':
     case 'end':
       return 0;
   }

@@ -39,7 +39,8 @@ export interface SnapshotContext {
   readonly slotName: string;
   readonly mode: SnapshotMode;
   /**
-   * `schema.table`: all rows of one call are of one table. `''` for a call of the mode `incremental` that is for no table: with
+   * `schema.table`, the same text as `relation` of the rows and of changes: all rows of one call are of one table. Compare it as a whole; either
+   * name may hold a dot. `''` for a call of the mode `incremental` that is for no table: with
    * {@link SnapshotContext.complete}, or with {@link SnapshotContext.progress} alone.
    */
   readonly relation: string;

@@ -90,6 +90,14 @@ const STORE = new Set([
   'batch',
 ]);
 const SINK_RETRY = new Set(['maxRetries', 'backoffMs']);
+const NOT_OF_STORE = new Map([
+  ['maxTransactions', 'belongs under checkpointStore.batch.'],
+  ['maxDelayMs', 'belongs under checkpointStore.batch.'],
+  ['backoffMs', 'is called retryBackoffMs here.'],
+]);
+const NOT_OF_SINK_RETRY = new Map([
+  ['retryBackoffMs', 'is called backoffMs here.'],
+]);
 
 /**
  * Checks the option `checkpointStore`, all of it but its connection.
@@ -101,7 +109,7 @@ export function resolveCheckpointStore(
 ): ResolvedCheckpointStoreOptions | null {
   if (value === undefined || value === null) return null;
   const options = nested('checkpointStore', value);
-  refuseUnknown(options, STORE, 'checkpointStore.');
+  refuseUnknown(options, STORE, 'checkpointStore.', NOT_OF_STORE);
   return {
     table: tableName(
       'checkpointStore.table',
@@ -145,7 +153,7 @@ export function resolveSinkRetry(
   value: SinkRetryOptions | null | undefined,
 ): ResolvedSinkRetryOptions {
   const options = nested('sinkRetry', value ?? {});
-  refuseUnknown(options, SINK_RETRY, 'sinkRetry.');
+  refuseUnknown(options, SINK_RETRY, 'sinkRetry.', NOT_OF_SINK_RETRY);
   return {
     maxRetries: count('sinkRetry.maxRetries', options.maxRetries, 0),
     backoffMs: milliseconds('sinkRetry.backoffMs', options.backoffMs, 1_000),

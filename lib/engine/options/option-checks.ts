@@ -116,17 +116,22 @@ export function fraction(
   );
 }
 
-/** Refuses a name that is not known. It is the user's own text, so only what looks like a name is repeated. */
+/**
+ * Refuses a name that is not known. It is the user's own text, so only what looks like a name is repeated.
+ *
+ * @param elsewhere - names that are known in another place, with what to do: they would else look misspelt
+ */
 export function refuseUnknown(
   options: object,
   known: ReadonlySet<string>,
   prefix = '',
+  elsewhere: ReadonlyMap<string, string> = new Map(),
 ): void {
   for (const name of Object.keys(options)) {
     if (known.has(name)) continue;
     throw new ReplicantConfigError(
       prefix + printable(name),
-      'is not known; correct its name.',
+      elsewhere.get(name) ?? 'is not known; correct its name.',
     );
   }
 }

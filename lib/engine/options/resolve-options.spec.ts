@@ -367,6 +367,45 @@ describe('resolveOptions', () => {
     );
   });
 
+  it.each([
+    [
+      { snapshot: { chunkRows: 10 } },
+      "Option snapshot.chunkRows: belongs to the mode 'incremental': write snapshot: { mode: 'incremental', chunkRows: … }, or leave it out.",
+    ],
+    [
+      { snapshot: { mode: 'initial', maxPendingChunks: 2 } },
+      "Option snapshot.maxPendingChunks: belongs to the mode 'incremental': write snapshot: { mode: 'incremental', maxPendingChunks: … }, or leave it out.",
+    ],
+    [
+      { snapshot: { mode: 'incremental', parallelTables: 2 } },
+      "Option snapshot.parallelTables: belongs to the mode 'initial', and the mode 'incremental' reads one table after the other: leave it out, or write snapshot: { mode: 'initial', parallelTables: … }.",
+    ],
+    [{ chunkRows: 10 }, 'Option chunkRows: belongs under snapshot.'],
+    [
+      { publications: ['p'] },
+      'Option publications: is called publication, which may be a list.',
+    ],
+    [
+      { maxDelayMs: 10 },
+      'Option maxDelayMs: belongs under batchDelivery, or checkpointStore.batch.',
+    ],
+    [
+      {
+        checkpointStore: {
+          connection: 'postgresql://db/shop',
+          maxTransactions: 2,
+        },
+      },
+      'Option checkpointStore.maxTransactions: belongs under checkpointStore.batch.',
+    ],
+    [
+      { sinkRetry: { retryBackoffMs: 2 } },
+      'Option sinkRetry.retryBackoffMs: is called backoffMs here.',
+    ],
+  ])('says of %j where it belongs', (options, message) => {
+    expect(() => resolveOptions(untyped(options))).toThrow(message);
+  });
+
   it('refuses a snapshot beside the consent to start without one', () => {
     for (const snapshot of [true, { mode: 'incremental' }])
       expect(() =>

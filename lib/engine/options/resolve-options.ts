@@ -87,6 +87,22 @@ const KNOWN = new Set([
   'around',
 ]);
 
+/** What stands beside the options that it belongs to, or is named as other things are. */
+const ELSEWHERE = new Map([
+  [
+    'batch',
+    'belongs under checkpointStore; a sink that keeps its checkpoint has batchDelivery.',
+  ],
+  ['maxTransactions', 'belongs under batchDelivery, or checkpointStore.batch.'],
+  ['maxDelayMs', 'belongs under batchDelivery, or checkpointStore.batch.'],
+  ['maxRetries', 'belongs under sinkRetry, or checkpointStore.'],
+  ['mode', 'belongs under snapshot.'],
+  ['parallelTables', 'belongs under snapshot.'],
+  ['chunkRows', 'belongs under snapshot.'],
+  ['maxPendingChunks', 'belongs under snapshot.'],
+  ['publications', 'is called publication, which may be a list.'],
+]);
+
 /**
  * Checks the options in the order of their documentation and fills in the defaults. Pure: no I/O.
  *
@@ -99,8 +115,7 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
       'must be an object with connection, slotName and publication.',
     );
   }
-  refuseBatch(options);
-  refuseUnknown(options, KNOWN);
+  refuseUnknown(options, KNOWN, '', ELSEWHERE);
   resolveConnection('connection', options.connection);
   return {
     slotName: slotName(options.slotName),
@@ -145,15 +160,6 @@ function snapshot({
       'copies the rows that exist already, and goForwardOnly leaves them out: remove one of the two.',
     );
   return resolved;
-}
-
-/** A batch of the library's checkpoint belongs to that, and would else look like a misspelt name. */
-function refuseBatch(options: object): void {
-  if (!('batch' in options)) return;
-  throw new ReplicantConfigError(
-    'batch',
-    'belongs under checkpointStore; a sink that keeps its checkpoint has batchDelivery.',
-  );
 }
 
 function checkpointStore(

@@ -3,6 +3,19 @@ import { positiveInteger, refuseUnknown } from './option-checks.js';
 
 const INITIAL = new Set(['mode', 'parallelTables']);
 const INCREMENTAL = new Set(['mode', 'chunkRows', 'maxPendingChunks']);
+/** What the mode 'initial' has not, which is the mode where none is named. */
+const OF_INCREMENTAL = new Map(
+  ['chunkRows', 'maxPendingChunks'].map((name) => [
+    name,
+    `belongs to the mode 'incremental': write snapshot: { mode: 'incremental', ${name}: … }, or leave it out.`,
+  ]),
+);
+const OF_INITIAL = new Map([
+  [
+    'parallelTables',
+    "belongs to the mode 'initial', and the mode 'incremental' reads one table after the other: leave it out, or write snapshot: { mode: 'initial', parallelTables: … }.",
+  ],
+]);
 
 /** Copies the rows that exist already before anything is streamed. */
 export interface InitialSnapshotOptions {
@@ -61,7 +74,7 @@ export function resolveSnapshot(
       "must be true, false or an object, such as { mode: 'incremental' }.",
     );
   if (value.mode === 'incremental') {
-    refuseUnknown(value, INCREMENTAL, 'snapshot.');
+    refuseUnknown(value, INCREMENTAL, 'snapshot.', OF_INITIAL);
     return {
       mode: 'incremental',
       chunkRows: positiveInteger(
@@ -81,7 +94,7 @@ export function resolveSnapshot(
       'snapshot.mode',
       "must be 'initial' or 'incremental'.",
     );
-  refuseUnknown(value, INITIAL, 'snapshot.');
+  refuseUnknown(value, INITIAL, 'snapshot.', OF_INCREMENTAL);
   return {
     mode: 'initial',
     parallelTables: positiveInteger(

@@ -1,6 +1,6 @@
 import { Assembler } from '../assemble/assembler.js';
 import type { ConnectionSubject } from './subject.js';
-import type { ChunkWork, Work } from '../deliver/work.js';
+import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
@@ -9,24 +9,18 @@ import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
-import { openBackfill } from './incremental-snapshot.js';
+import { CopyBesideStream } from './copy-beside-stream.js';
 import { InitialSnapshot } from './initial-snapshot.js';
 import { type IntakePorts, PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
-import { PipelineStateError } from './state-error.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
 import { Streamed } from './streamed.js';
-import {
-  readCheckpoint,
-  watermarkOf,
-  type CheckpointPosition,
-} from '../server/checkpoint-reading.js';
+import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { withSqlSession } from '../server/session.js';
 import { readTypes } from '../server/type-catalog.js';
-import type { Backfill } from '../snapshot/incremental/backfill.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -54,10 +48,7 @@ export class PipelineConnection {
   readonly #backpressure: Backpressure;
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
-  /** `null` when nothing is ever copied beside the stream. */
-  #backfill: Backfill | null = null;
-  /** Calls of the sink that come before the first transaction. */
-  #early: ChunkWork[] | null = [];
+  readonly #copy: CopyBesideStream;
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -142,6 +133,11 @@ export class PipelineConnection {
       dead: () =>
         this.#fail(new ConnectionFault('the server has fallen silent')),
     });
+    this.#copy = new CopyBesideStream(subject, {
+      deliver: (work) => this.#delivery.push(work),
+      askPosition: () => this.#feedback.ask(),
+      failed: (error) => this.#fail(error),
+    });
   }
 
   /**
@@ -156,12 +152,7 @@ export class PipelineConnection {
   ): Promise<PipelineConnection> {
     return withPlannedSession(subject, entered, async (session, plan) => {
       if (plan.snapshot !== null)
-        await new InitialSnapshot(
-          subject,
-          session,
-          plan.context,
-          plan.snapshot,
-        ).make();
+        await new InitialSnapshot(subject, session, plan, plan.snapshot).make();
       await subject.advice.give(session.commands);
       await subject.tables.look(session.commands, subject.options);
       const connection = new PipelineConnection(subject, session, plan);
@@ -176,9 +167,7 @@ export class PipelineConnection {
    */
   begin(): void {
     const { options, pipeline, schema } = this.#subject;
-    for (const work of this.#early ?? []) this.#delivery.push(work);
-    this.#early = null;
-    this.#backfill?.start();
+    this.#copy.begin();
     this.#intake.begin(
       new Assembler({
         pipeline,
@@ -196,7 +185,7 @@ export class PipelineConnection {
         ),
         drained: () => this.#backpressure.releaseWhenDrained(),
       }),
-      this.#backfill?.watch,
+      this.#copy.watch,
     );
     this.#reading.start();
     this.#gate.release('starting');
@@ -243,13 +232,9 @@ export class PipelineConnection {
       : null;
   }
 
-  /** Copies tables beside the stream; see {@link Backfill.add}. */
+  /** Copies tables beside the stream; see {@link CopyBesideStream.add}. */
   async snapshot(tables: readonly string[], begun: Set<string>): Promise<void> {
-    if (this.#backfill === null)
-      throw new PipelineStateError(
-        `Pipeline "${this.#subject.pipeline}" copies no tables beside the stream: it needs the option snapshot, and a checkpoint that stores progress.`,
-      );
-    await this.#backfill.add(tables, begun);
+    await this.#copy.add(tables, begun);
   }
 
   /** Begins no delivery any more; resolves when the one that runs has settled, and an open batch is delivered or dropped. */
@@ -263,7 +248,7 @@ export class PipelineConnection {
    */
   async stop(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
-    const copied = this.#backfill?.stop();
+    const copied = this.#copy.stop();
     if (this.#delivery.awaitsEnd) {
       this.#intake.closeAfterTransaction();
       // Nobody else watches the connection of a loop that stops.
@@ -287,7 +272,7 @@ export class PipelineConnection {
 
   /** Ends a connection whose pipeline halts: the server is still told what is durable. Never rejects. */
   async halt(): Promise<void> {
-    const copied = this.#backfill?.stop();
+    const copied = this.#copy.stop();
     this.#intake.close();
     await this.#finish(FINISH_TIMEOUT_MS);
     await this.#streamed?.close();
@@ -296,7 +281,7 @@ export class PipelineConnection {
 
   /** Cuts a connection that is lost. */
   abandon(): void {
-    void this.#backfill?.stop();
+    void this.#copy.stop();
     this.#intake.close();
     this.#reading.stop();
     this.#feedback.finish();
@@ -337,36 +322,13 @@ export class PipelineConnection {
       this.#watermark = watermarkOf(position);
       schema.resume(position, (message) => this.#subject.warning(message));
       this.#shapes.resume();
-      await this.#prepareBackfill(position);
+      await this.#copy.prepare(this.#plan, position, this.ended);
     } catch (error) {
       this.#intake.close();
       this.#feedback.stop();
       void this.#streamed?.close();
       throw error;
     }
-  }
-
-  async #prepareBackfill(position: CheckpointPosition): Promise<void> {
-    const opening = openBackfill(this.#subject, this.#plan, position, {
-      deliver: (work) => this.#copy(work),
-      askPosition: () => this.#feedback.ask(),
-      failed: (error) => this.#fail(error),
-    });
-    try {
-      this.#backfill = await Promise.race([opening, this.ended]);
-    } catch (error) {
-      opening.then(
-        (backfill) => backfill?.stop(),
-        () => {},
-      );
-      throw error;
-    }
-  }
-
-  /** Before this connection has begun, nothing is handed over. */
-  #copy(work: ChunkWork): void {
-    if (this.#early === null) this.#delivery.push(work);
-    else this.#early.push(work);
   }
 
   #frame(bytes: Buffer, start: number, end: number): void {

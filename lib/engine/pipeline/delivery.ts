@@ -56,6 +56,7 @@ export class PipelineDelivery {
       {
         deliver: (work) => this.#deliver(work),
         copy: (work) => this.#copy(work),
+        copied: () => subject.progressed(),
         gather: (work) => this.#gather(work),
         flush: (works, reason) => this.#flush(works, reason),
         batchLost: (error) =>
@@ -205,8 +206,9 @@ export class PipelineDelivery {
   }
 
   async #copy(work: ChunkWork): Promise<void> {
-    const { progress } = work.context;
-    await this.#calls.snapshot(work, async () =>
+    const call = work.begin();
+    const { progress } = call.context;
+    await this.#calls.snapshot(call, async () =>
       this.#durability.hasProgress(progress),
     );
     await this.#durability.storeProgress(progress);

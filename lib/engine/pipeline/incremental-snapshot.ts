@@ -5,9 +5,9 @@ import {
   type ResolvedSnapshotOptions,
 } from '../options/snapshot-options.js';
 import type { Lsn } from '../model/lsn.js';
+import { decodeProgress } from '../model/progress-token.js';
 import {
   completeProgress,
-  decodeProgress,
   isPending,
   pendingProgress,
   type SnapshotProgress,
@@ -20,6 +20,7 @@ import {
 import type { StreamPlan } from '../server/connect-chain.js';
 import { readProgress } from '../server/progress-reading.js';
 import { Backfill } from '../snapshot/incremental/backfill.js';
+import { type SourceWait, WAIT_PATIENCE_MS } from '../telemetry/source-wait.js';
 import type { ConnectionSubject } from './subject.js';
 
 /** What copying beside the stream asks of its connection. */
@@ -65,6 +66,9 @@ export async function openBackfill(
     fresh: position.commitLsn === null,
     meter,
     listed: (names) => subject.tables.copied(known ? names : null),
+    waiting: (wait) => {
+      if (wait === null || lasts(wait)) subject.waiting(wait);
+    },
     ...ports,
   });
 }
@@ -81,6 +85,11 @@ function progressFrom(
   return mode === 'incremental' && furthestOf(position) === null
     ? pendingProgress(boundary)
     : completeProgress(boundary, []);
+}
+
+/** Most transactions end soon. */
+function lasts({ since }: SourceWait): boolean {
+  return Date.now() - Date.parse(since) >= WAIT_PATIENCE_MS;
 }
 
 function storesProgress({ snapshotProgress, checkpoint }: Sink): boolean {

@@ -4,9 +4,9 @@ import { errorClass } from '../model/error-class.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { watermarkBelow } from '../model/lsn.js';
+import { encodeProgress } from '../model/progress-token.js';
 import {
   completeProgress,
-  encodeProgress,
   type ProgressTable,
 } from '../model/snapshot-progress.js';
 import type { SnapshotContext } from '../model/snapshot.js';
@@ -23,6 +23,7 @@ import {
   copyInitially,
   type InitialPage,
 } from '../snapshot/initial/initial-copy.js';
+import { Heartbeat } from '../source/heartbeat.js';
 import type { ReplicationSession } from '../source/replication-session.js';
 import { SinkCalls } from './sink-calls.js';
 import type { ConnectionSubject } from './subject.js';
@@ -38,19 +39,21 @@ export class InitialSnapshot {
   readonly #plan: SnapshotPlan;
   readonly #stopping = new AbortController();
   #released: Promise<unknown> | null = null;
+  readonly #heartbeat: Heartbeat;
   /** Of each table: its pages are given to the sink one after the other. */
   readonly #calls = new Map<string, SinkCalls>();
 
   constructor(
     subject: ConnectionSubject,
     session: ReplicationSession,
-    context: StreamPlan['context'],
+    { context, walSenderTimeoutMs }: StreamPlan,
     plan: SnapshotPlan,
   ) {
     this.#subject = subject;
     this.#session = session;
     this.#context = context;
     this.#plan = plan;
+    this.#heartbeat = new Heartbeat(session, walSenderTimeoutMs);
   }
 
   /**
@@ -126,6 +129,7 @@ export class InitialSnapshot {
     } finally {
       // The copy ends by itself when its signal is aborted, and its handlers have settled then.
       await copy.catch(() => {});
+      this.#heartbeat.stop();
       signal.removeEventListener('abort', endCalls);
     }
   }
@@ -136,6 +140,7 @@ export class InitialSnapshot {
     // Every reader has adopted the snapshot: the transaction that exports it need not stay open.
     this.#released ??= this.#session.commands.query('select');
     await this.#released;
+    this.#heartbeat.start();
     await this.#handOut(page);
   }
 

@@ -9,8 +9,8 @@ import type { PipelineState } from '../telemetry/pipeline-state.js';
 import {
   describeWait,
   isSameWait,
-  type SlotWait,
-} from '../telemetry/slot-wait.js';
+  type SourceWait,
+} from '../telemetry/source-wait.js';
 
 /** The state of a pipeline and what it has done, and the events by which both are told. */
 export class PipelineRecord {
@@ -24,7 +24,7 @@ export class PipelineRecord {
   #reason: string | null = null;
   #since = new Date();
   #halt: Halt | null = null;
-  #slotWait: SlotWait | null = null;
+  #wait: SourceWait | null = null;
 
   get state(): PipelineState {
     return this.#state;
@@ -43,9 +43,9 @@ export class PipelineRecord {
     return this.#halt;
   }
 
-  /** What the creation of the slot waits for. */
-  get slotWait(): SlotWait | null {
-    return this.#slotWait;
+  /** What is waited for on the source. */
+  get wait(): SourceWait | null {
+    return this.#wait;
   }
 
   connecting(): void {
@@ -85,14 +85,15 @@ export class PipelineRecord {
     this.#enter('standby', reason);
   }
 
-  /** The creation of the slot waits for others, or does not any more. */
-  slotWaits(wait: SlotWait | null): void {
-    const before = this.#slotWait;
-    this.#slotWait = wait;
-    if (wait === null && before === null) return;
-    const message = wait === null ? null : describeWait(wait);
-    this.#enter(this.#state, message);
-    if (message !== null && !isSameWait(wait, before)) this.warning(message);
+  /** Something waits for others on the source, or does not any more. */
+  waits(wait: SourceWait | null): void {
+    const before = this.#wait;
+    this.#wait = wait;
+    if (wait !== null) {
+      this.#reason = describeWait(wait);
+      if (!isSameWait(wait, before)) this.warning(this.#reason);
+    } else if (before !== null && this.#reason === describeWait(before))
+      this.#reason = null;
   }
 
   delivered(commitLsn: Lsn, changes: number, ms: number): void {
@@ -136,6 +137,8 @@ export class PipelineRecord {
       (from === 'draining' && to !== 'stopped' && to !== 'halted')
     )
       return;
+    // What waited was a part of what has ended, or says so again.
+    this.#wait = null;
     this.#state = to;
     this.#since = new Date();
     this.events.emit('state', { from, to, reason });

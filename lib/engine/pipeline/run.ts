@@ -53,7 +53,10 @@ export class PipelineRun {
         pipeline,
         options,
         sink,
-        target: subject.source.target(abort.signal),
+        target: {
+          ...subject.source.target(abort.signal),
+          waiting: (wait) => record.waits(wait),
+        },
         advice: new Advice(options.publications, sink.tables ?? [], (message) =>
           record.warning(message),
         ),
@@ -72,7 +75,7 @@ export class PipelineRun {
           record.schemaChange(change, commitLsn),
         moved: () => subject.moved(),
         warning: (message) => record.warning(message),
-        waiting: (wait) => record.slotWaits(wait),
+        waiting: (wait) => record.waits(wait),
       },
       {
         snapshotting: () => record.snapshotting(),

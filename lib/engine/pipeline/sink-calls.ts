@@ -5,8 +5,8 @@ import type { SinkRetries } from '../deliver/sink-retries.js';
 import type {
   Arrival,
   ArrivingWork,
-  ChunkWork,
   MessageWork,
+  SnapshotCall,
   TransactionWork,
 } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
@@ -113,7 +113,7 @@ export class SinkCalls {
 
   /** Hands over rows of a snapshot: they can be handed over again. */
   async snapshot(
-    { rows, context }: Pick<ChunkWork, 'rows' | 'context'>,
+    { rows, context }: SnapshotCall,
     taken: () => Promise<boolean>,
   ): Promise<void> {
     const { sink } = this.#subject;

@@ -235,7 +235,10 @@ describe('SnapshotRecord', () => {
     record.tableDone('public.t1');
     record.complete();
     expect(events).toEqual([
-      ['snapshotStarted', { mode: 'incremental', tables: 2, done: 1 }],
+      [
+        'snapshotStarted',
+        { mode: 'incremental', tables: 2, done: 1, resumed: false },
+      ],
       ['snapshotTable', { table: 'public.t1', rows: 2_000 }],
       [
         'snapshotCompleted',

@@ -60,6 +60,7 @@ export class SnapshotRecord implements SnapshotMeter {
     mode: SnapshotMode,
     tables: readonly MeteredTable[],
     done: readonly string[],
+    resumed = false,
   ): void {
     const now = performance.now();
     const copied = new Set(done);
@@ -89,6 +90,7 @@ export class SnapshotRecord implements SnapshotMeter {
       mode,
       tables: tables.length,
       done: done.length,
+      resumed,
     });
   }
 

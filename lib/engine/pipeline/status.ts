@@ -18,7 +18,7 @@ export function pipelineStatus(
   work: SinkWork,
   slot: SlotStatus | null,
 ): PipelineStatus {
-  const { state, reason, since, progress, slotWait, halt } = record;
+  const { state, reason, since, progress, wait, halt } = record;
   return {
     pipeline,
     slotName,
@@ -29,7 +29,7 @@ export function pipelineStatus(
     ...progress.status,
     snapshot: record.snapshot.status,
     neverCopied: record.tables.never,
-    waiting: slotWait,
+    waiting: wait,
     halt: halt?.toJSON() ?? null,
   };
 }

@@ -13,7 +13,7 @@ import type { UnfinishedSlot } from '../server/chain-subject.js';
 import type { SessionTarget } from '../server/session.js';
 import type { Tell } from '../telemetry/pipeline-events.js';
 import type { SnapshotMeter } from '../telemetry/snapshot-meter.js';
-import type { SlotWait } from '../telemetry/slot-wait.js';
+import type { SourceWait } from '../telemetry/source-wait.js';
 
 /** A copy that is made before the stream. */
 export interface RunningCopy {
@@ -53,6 +53,6 @@ export interface ConnectionSubject {
   /** Rows are copied before the stream begins. */
   copying(copy: RunningCopy): void;
   /** See {@link CreationSubject}. */
-  waiting(wait: SlotWait | null): void;
+  waiting(wait: SourceWait | null): void;
   withdrawing(work: Promise<void>): void;
 }

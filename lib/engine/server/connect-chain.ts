@@ -2,11 +2,9 @@ import type { CheckpointContext } from '../model/checkpoint.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import { decodeProgress } from '../model/progress-token.js';
 import type { SessionIdentity } from '../model/session-identity.js';
-import {
-  decodeProgress,
-  type SnapshotProgress,
-} from '../model/snapshot-progress.js';
+import type { SnapshotProgress } from '../model/snapshot-progress.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import type { ChainSubject } from './chain-subject.js';
 import {

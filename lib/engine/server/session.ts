@@ -3,6 +3,7 @@ import type { ConnectionOption } from '../options/pipeline-options.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { deferred } from '../model/deferred.js';
 import { errorClass } from '../model/error-class.js';
+import type { SourceWait } from '../telemetry/source-wait.js';
 import type { CopyDataListener } from './copy-data-splitter.js';
 import {
   containParser,
@@ -29,12 +30,16 @@ export interface SessionTarget {
   readonly applicationName: string;
   /** Aborted when the pipeline stops; a session that still connects is then torn down. */
   readonly signal: AbortSignal;
+  /** Is told what copying rows waits for on the source; `null` when it does not any more. */
+  readonly waiting?: (wait: SourceWait | null) => void;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Longer than any answer takes on a live connection. */
 export const ANSWER_TIMEOUT_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 1_000;
+/** Silence after which the operating system looks whether the other side is there; by its own default after two hours. */
+const KEEP_ALIVE_DELAY_MS = 30_000;
 const AS_TEXT: CustomTypesConfig = { getTypeParser: () => String };
 
 /**
@@ -87,15 +92,21 @@ export async function tornDownOnAbort<T>(
 }
 
 /** Runs `work` on a short-lived ordinary session. */
-export async function withSqlSession<T>(
+export function withSqlSession<T>(
   target: SessionTarget,
   work: (session: CommandSession) => Promise<T>,
 ): Promise<T> {
+  return withClient(target, (client) => work(commandSession(client)));
+}
+
+/** Runs `work` with a client that is connected for a short time. */
+export async function withClient<T>(
+  target: SessionTarget,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const client = await openClient(target, 'sql');
   try {
-    return await tornDownOnAbort(client, target.signal, () =>
-      work(commandSession(client)),
-    );
+    return await tornDownOnAbort(client, target.signal, () => work(client));
   } finally {
     await closeClient(client);
   }
@@ -201,6 +212,8 @@ function clientConfig(
     connectionTimeoutMillis:
       settings.connectionTimeoutMillis ?? CONNECT_TIMEOUT_MS,
     keepAlive: settings.keepAlive ?? true,
+    keepAliveInitialDelayMillis:
+      settings.keepAliveInitialDelayMillis ?? KEEP_ALIVE_DELAY_MS,
     types: AS_TEXT,
   };
   return kind === 'replication'

@@ -1,17 +1,7 @@
 import { shownName } from '../model/shown-name.js';
-import type { SlotWait } from '../telemetry/slot-wait.js';
+import type { Blocker } from '../telemetry/source-wait.js';
+import type { CommandProgress } from './command-watch.js';
 import type { CommandSession, TextRow } from './session.js';
-
-/** What keeps a session that creates a slot waiting. */
-export type SlotBlocker = Omit<SlotWait, 'since'>;
-
-/** How a creation looks from another session. */
-export interface CreationProgress {
-  /** The server is at it. */
-  readonly underWay: boolean;
-  /** What it waits for; `null` when that is nothing which lasts. */
-  readonly blocker: SlotBlocker | null;
-}
 
 /**
  * Whoever creates a slot waits for the transactions that were running, one after the other, through the lock that each holds
@@ -33,14 +23,14 @@ export async function readCreation(
   session: CommandSession,
   creator: string,
   slotName: string,
-): Promise<CreationProgress> {
+): Promise<CommandProgress> {
   const [row] = await session.query(QUERY, [creator, slotName]);
   return row?.['under_way'] === 't'
     ? { underWay: true, blocker: blockerOf(row) }
     : { underWay: false, blocker: null };
 }
 
-function blockerOf(row: TextRow): SlotBlocker | null {
+function blockerOf(row: TextRow): Blocker | null {
   const ageSeconds = numberOf(row['age']);
   const gid = row['gid'] ?? null;
   if (gid !== null) {

@@ -1,34 +1,22 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { SlotWait } from '../telemetry/slot-wait.js';
+import { watchCommand, type WatchSubject } from './command-watch.js';
 import { endWithClient } from './end-with-client.js';
 import { isServerError } from './error-classes.js';
 import {
   withSqlSession,
   type CommandSession,
-  type SessionTarget,
   type TextRow,
 } from './session.js';
 import { readCreation } from './slot-blocker.js';
 import { terminateClaimant } from './slot-lock.js';
 
 /** Who is told about a slot that takes long to be created. */
-export interface CreationSubject {
-  readonly target: SessionTarget;
+export interface CreationSubject extends WatchSubject {
   readonly slotName: string;
-  /** What it waits for, again and again while it does; `null` in the end. */
-  waiting(wait: SlotWait | null): void;
   /** The creation is cancelled on the server. The work never rejects. */
   withdrawing(work: Promise<void>): void;
   warning(message: string): void;
-  /** The server does not create the slot any more, and its answer does not come: the connection is dead. */
-  lost(): void;
 }
 
-/** Time after which a creation is said to wait. */
-const PATIENCE_MS = 10_000;
-const REFRESH_MS = 5_000;
-/** An answer may be on its way when the creation is not seen for the first time. */
-const LOOKS_IN_VAIN = 2;
 const WITHDRAW_TIMEOUT_MS = 10_000;
 
 /**
@@ -57,7 +45,6 @@ async function runWatched(
   );
   const pid = row?.['pid'] ?? '';
   const { signal } = subject.target;
-  const done = new AbortController();
   let withdrawn = false;
   const withdraw = (): void => {
     if (withdrawn) return;
@@ -65,7 +52,11 @@ async function runWatched(
     subject.withdrawing(withdrawCreation(pid, subject));
   };
   signal.addEventListener('abort', withdraw, { once: true });
-  void report(pid, subject, AbortSignal.any([signal, done.signal]));
+  const end = watchCommand(
+    'slot',
+    (asking) => readCreation(asking, pid, subject.slotName),
+    subject,
+  );
   try {
     return await session.queryPatiently(text);
   } catch (error) {
@@ -73,48 +64,7 @@ async function runWatched(
     throw error;
   } finally {
     signal.removeEventListener('abort', withdraw);
-    done.abort();
-    subject.waiting(null);
-  }
-}
-
-/** Never rejects. */
-async function report(
-  pid: string,
-  subject: CreationSubject,
-  signal: AbortSignal,
-): Promise<void> {
-  const since = new Date().toISOString();
-  const target = { ...subject.target, signal };
-  let inVain = 0;
-  try {
-    await sleep(PATIENCE_MS, undefined, { signal });
-    while (inVain < LOOKS_IN_VAIN) {
-      const progress = await readQuietly(target, pid, subject.slotName);
-      if (signal.aborted) return;
-      const blocker = progress?.blocker ?? null;
-      if (blocker !== null) subject.waiting({ ...blocker, since });
-      inVain = progress?.underWay === false ? inVain + 1 : 0;
-      await sleep(REFRESH_MS, undefined, { signal });
-    }
-    subject.lost();
-  } catch {
-    // The wait is over.
-  }
-}
-
-/** `null` too when the server takes no second session: the creation itself may still succeed. */
-async function readQuietly(
-  target: SessionTarget,
-  pid: string,
-  slotName: string,
-) {
-  try {
-    return await withSqlSession(target, (session) =>
-      readCreation(session, pid, slotName),
-    );
-  } catch {
-    return null;
+    end();
   }
 }
 

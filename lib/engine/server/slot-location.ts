@@ -5,8 +5,8 @@ import type {
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
+import { encodeProgress } from '../model/progress-token.js';
 import {
-  encodeProgress,
   isBegun,
   pendingProgress,
   type SnapshotProgress,

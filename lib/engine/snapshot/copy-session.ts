@@ -4,14 +4,19 @@ import { deferred } from '../model/deferred.js';
 import type { CopyDataListener } from '../server/copy-data-splitter.js';
 import { endWithClient } from '../server/end-with-client.js';
 import { destroySocket, rawConnection } from '../server/pg-internals.js';
+import { SilenceWatch } from '../server/silence-watch.js';
 import {
   closeClient,
-  commandSession,
   openClient,
   type CommandSession,
   type SessionTarget,
 } from '../server/session.js';
-import { decodeRow } from './copy-text.js';
+import {
+  READ_PID,
+  type Watch,
+  watchedSession,
+  watchOf,
+} from '../server/watched-session.js';
 import { PageQueue, type PageLimits } from './page-queue.js';
 import { Pages } from './pages.js';
 
@@ -19,8 +24,7 @@ import { Pages } from './pages.js';
  * Row security makes the server refuse instead of leaving rows out, and names in row filters and expressions are found
  * only where they say they are.
  */
-const READING_SETTINGS =
-  "select pg_catalog.set_config('row_security', 'off', false), pg_catalog.set_config('search_path', '', false)";
+const READING_SETTINGS = `select pg_catalog.set_config('row_security', 'off', false), pg_catalog.set_config('search_path', '', false), ${READ_PID}`;
 
 /** Where rows go: nowhere while nothing is copied. */
 interface RowOutlet {
@@ -29,11 +33,13 @@ interface RowOutlet {
 
 /**
  * An ordinary session that reads rows by COPY, under an empty search_path. It has no time-out of its own while it waits for rows, however long the
- * server takes to find the first.
+ * server takes to find the first: a server that is still at it is told from a connection that died without a word.
  */
 export class CopySession {
   readonly #client: Client;
   readonly #outlet: RowOutlet;
+  /** There is none before the process on the server is known. */
+  #watch: Watch = () => () => {};
   readonly #lost = deferred<never>();
 
   private constructor(
@@ -61,7 +67,8 @@ export class CopySession {
     const session = new CopySession(client, outlet, target);
     try {
       target.signal.throwIfAborted();
-      await session.commands.query(READING_SETTINGS);
+      const [row] = await session.commands.query(READING_SETTINGS);
+      session.#watch = watchOf(client, row?.['pid'] ?? '', target);
       await endWithClient(session.commands);
       return session;
     } catch (error) {
@@ -71,7 +78,7 @@ export class CopySession {
   }
 
   get commands(): CommandSession {
-    return commandSession(this.#client);
+    return watchedSession(this.#client, this.#watch);
   }
 
   /**
@@ -90,14 +97,22 @@ export class CopySession {
   copy(sql: string, limits: PageLimits): Pages {
     const { stream } = rawConnection(this.#client);
     const queue = new PageQueue(limits, stream);
+    const silence = new SilenceWatch(stream, this.#watch);
     this.#outlet.take = (bytes, start, end) => {
       // Each message is one row and its newline. Without the name of an encoding it is faster.
       const line = bytes.toString(undefined, start, end - 1);
-      queue.add(decodeRow(line), end - start - 1);
+      silence.heard();
+      queue.add(line, end - start - 1);
     };
     this.#client.query(sql).then(
-      () => queue.end(),
-      (error: unknown) => queue.fail(error),
+      () => {
+        silence.end();
+        queue.end();
+      },
+      (error: unknown) => {
+        silence.end();
+        queue.fail(error);
+      },
     );
     return new Pages(queue, () => {
       this.#outlet.take = null;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeRow } from './copy-text.js';
+import { CopiedRows, decodeRow } from './copy-text.js';
 
 /** As `CopyAttributeOutText` of the server writes a value. */
 function encoded(value: string | null): string {
@@ -45,5 +45,19 @@ describe('decodeRow', () => {
         expect(decodeRow(row.map(encoded).join('\t'))).toEqual(row);
       }),
     );
+  });
+});
+
+describe('rows that were copied', () => {
+  it('are read when they are asked for', () => {
+    const rows = new CopiedRows(['1\tx', '2\t\\N']);
+    expect(rows.length).toBe(2);
+    expect([...rows]).toEqual([
+      ['1', 'x'],
+      ['2', null],
+    ]);
+    expect(rows.at(0)).toEqual(['1', 'x']);
+    expect(rows.at(-1)).toEqual(['2', null]);
+    expect(rows.at(2)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-import type { RawRow } from './raw-row.js';
+import type { RawRow, RawRows } from './raw-row.js';
 
 const DELIMITER = '\t';
 const NULL = '\\N';
@@ -32,6 +32,29 @@ export function decodeRow(line: string): RawRow {
       values[index] = text.replace(ESCAPES, unescape);
   }
   return values;
+}
+
+/** Rows as COPY TO has them: one text for each takes a third of the memory of its values. */
+export class CopiedRows implements RawRows {
+  readonly #lines: readonly string[];
+
+  /** @param lines - as {@link decodeRow} reads them */
+  constructor(lines: readonly string[]) {
+    this.#lines = lines;
+  }
+
+  get length(): number {
+    return this.#lines.length;
+  }
+
+  at(place: number): RawRow | undefined {
+    const line = this.#lines.at(place);
+    return line === undefined ? undefined : decodeRow(line);
+  }
+
+  *[Symbol.iterator](): Iterator<RawRow, void> {
+    for (const line of this.#lines) yield decodeRow(line);
+  }
 }
 
 /** Takes two thirds of the time of `String.prototype.split`. */

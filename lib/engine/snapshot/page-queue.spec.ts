@@ -16,11 +16,15 @@ function made(limits: Partial<PageLimits> = {}): {
 }
 
 function add(queue: PageQueue, count: number, bytes = 1): void {
-  for (let index = 0; index < count; index++) queue.add([String(index)], bytes);
+  for (let index = 0; index < count; index++) queue.add(String(index), bytes);
 }
 
 function sizeOf(page: Page | null): number | null {
   return page === null ? null : page.rows.length;
+}
+
+function contentOf(page: Page | null): unknown {
+  return page === null ? null : [[...page.rows], page.bytes];
 }
 
 describe('PageQueue', () => {
@@ -28,10 +32,7 @@ describe('PageQueue', () => {
     const { queue } = made();
     add(queue, 7);
     queue.end();
-    expect(await queue.next()).toEqual({
-      rows: [['0'], ['1'], ['2']],
-      bytes: 3,
-    });
+    expect(contentOf(await queue.next())).toEqual([[['0'], ['1'], ['2']], 3]);
     expect(sizeOf(await queue.next())).toBe(3);
     expect(sizeOf(await queue.next())).toBe(1);
     expect(await queue.next()).toBeNull();
@@ -40,17 +41,14 @@ describe('PageQueue', () => {
 
   it('ends a page with the row by which it has enough bytes', async () => {
     const { queue } = made();
-    queue.add(['a'], 99);
-    queue.add(['b'], 1);
-    queue.add(['large'], 1_000_000);
-    queue.add(['c'], 1);
+    queue.add('a', 99);
+    queue.add('b', 1);
+    queue.add('large', 1_000_000);
+    queue.add('c', 1);
     queue.end();
-    expect(await queue.next()).toEqual({ rows: [['a'], ['b']], bytes: 100 });
-    expect(await queue.next()).toEqual({
-      rows: [['large']],
-      bytes: 1_000_000,
-    });
-    expect(await queue.next()).toEqual({ rows: [['c']], bytes: 1 });
+    expect(contentOf(await queue.next())).toEqual([[['a'], ['b']], 100]);
+    expect(contentOf(await queue.next())).toEqual([[['large']], 1_000_000]);
+    expect(contentOf(await queue.next())).toEqual([[['c']], 1]);
   });
 
   it('gives no page without rows', async () => {

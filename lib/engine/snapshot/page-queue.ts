@@ -1,5 +1,6 @@
 import { deferred, type Deferred } from '../model/deferred.js';
-import type { Page, RawRow } from './raw-row.js';
+import { CopiedRows } from './copy-text.js';
+import type { Page } from './raw-row.js';
 
 /** A page ends with the row by which it reaches one of these. */
 export interface PageLimits {
@@ -18,7 +19,7 @@ export interface RowFlow {
 export class PageQueue {
   readonly #limits: PageLimits;
   readonly #flow: RowFlow;
-  #rows: RawRow[] = [];
+  #lines: string[] = [];
   #bytes = 0;
   readonly #pages: Page[] = [];
   #ended = false;
@@ -36,12 +37,15 @@ export class PageQueue {
     return this.#ended || this.#failure !== null;
   }
 
-  /** @param bytes - of its text */
-  add(row: RawRow, bytes: number): void {
-    this.#rows.push(row);
+  /**
+   * @param line - a row as COPY TO has it
+   * @param bytes - of its text
+   */
+  add(line: string, bytes: number): void {
+    this.#lines.push(line);
     this.#bytes += bytes;
     if (
-      this.#rows.length < this.#limits.rows &&
+      this.#lines.length < this.#limits.rows &&
       this.#bytes < this.#limits.bytes
     )
       return;
@@ -51,7 +55,7 @@ export class PageQueue {
 
   /** No row follows. */
   end(): void {
-    if (this.#rows.length > 0) this.#endPage();
+    if (this.#lines.length > 0) this.#endPage();
     this.#ended = true;
     this.#wake();
   }
@@ -76,8 +80,11 @@ export class PageQueue {
   }
 
   #endPage(): void {
-    this.#pages.push({ rows: this.#rows, bytes: this.#bytes });
-    this.#rows = [];
+    this.#pages.push({
+      rows: new CopiedRows(this.#lines),
+      bytes: this.#bytes,
+    });
+    this.#lines = [];
     this.#bytes = 0;
     this.#wake();
   }

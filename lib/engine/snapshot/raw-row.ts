@@ -1,9 +1,16 @@
 /** The values of one row as the server's text, in the order of {@link PublishedTable.columns}; `null` for NULL. */
 export type RawRow = readonly (string | null)[];
 
+/** Rows in their order. Where they are kept in another form, each is made when it is asked for. */
+export interface RawRows extends Iterable<RawRow> {
+  readonly length: number;
+  /** Counts from the end when `place` is negative, as in an array. */
+  at(place: number): RawRow | undefined;
+}
+
 /** Rows that are handed over together. */
 export interface Page {
-  readonly rows: readonly RawRow[];
+  readonly rows: RawRows;
   /** Of their text. */
   readonly bytes: number;
 }

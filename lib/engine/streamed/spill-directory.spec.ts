@@ -91,7 +91,10 @@ describe('SpillDirectory', () => {
     await symlink(other, path);
     await expect(
       new SpillDirectory(path, false).prepare(),
-    ).rejects.toMatchObject({ code: 'folder' });
+    ).rejects.toMatchObject({
+      code: 'folder',
+      message: 'the spill folder is a symbolic link',
+    });
     expect(await readdir(other)).toEqual(['1.spill']);
   });
 
@@ -221,6 +224,23 @@ describe('SpillDirectory', () => {
     expect(await contents(one)).toBe(ROW.toString());
     expect(await contents(two)).toBe(ROW.toString());
     await directory.close();
+  });
+
+  it('is prepared while the folder is removed by one that is being closed', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const lost = new SpillDirectory(path, false);
+      await lost.prepare();
+      const directory = new SpillDirectory(path, false);
+      const preparing = directory.prepare();
+      // At different moments of it.
+      for (let turn = 0; turn < round % 10; turn += 1)
+        await new Promise(setImmediate);
+      await Promise.all([preparing, lost.close()]);
+      const file = directory.file(1);
+      await file.write([ROW]);
+      expect(await contents(file)).toBe(ROW.toString());
+      await directory.close();
+    }
   });
 
   it('follows no link where a file is to be', async () => {

@@ -68,8 +68,10 @@ export class SpillDirectory {
     await this.#removeFiles();
     this.#files.clear();
     try {
-      await this.#makeFolder();
-      await this.#sweep();
+      await onceMoreWhenGone(async () => {
+        await this.#makeFolder();
+        await this.#sweep();
+      });
     } catch (error) {
       throw spillError('preparing the spill folder', error);
     }
@@ -129,32 +131,17 @@ export class SpillDirectory {
   async #sweep(): Promise<void> {
     for (const entry of await readdir(this.#path, { withFileTypes: true })) {
       if (entry.name.endsWith(SUFFIX) && !entry.isDirectory())
-        await this.#unlink(entry.name);
+        await unlinkIfThere(join(this.#path, entry.name));
     }
   }
 
-  async #unlink(name: string): Promise<void> {
-    try {
-      await unlink(join(this.#path, name));
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
-  }
-
-  /**
-   * A process that has lost the slot and does not know it yet may remove the folder or have a file of that name: what it opened stays with
-   * it, also without the name.
-   */
+  /** What somebody else has opened under that name stays with him, also without the name. */
   async #open(path: string): Promise<FileHandle> {
-    try {
+    return await onceMoreWhenGone(async () => {
+      await this.#makeFolder();
+      await unlinkIfThere(path);
       return await open(path, NEW_FILE, FILE_MODE);
-    } catch (error) {
-      const code = codeOf(error);
-      if (code === 'ENOENT') await this.#makeFolder();
-      else if (code === 'EEXIST') await unlink(path);
-      else throw error;
-    }
-    return await open(path, NEW_FILE, FILE_MODE);
+    });
   }
 
   async #warning(): Promise<string | null> {
@@ -163,6 +150,27 @@ export class SpillDirectory {
     return name === undefined
       ? null
       : `streaming.spill.dir is on ${name}, which is memory, so that writing transactions there frees none: name a folder on a disk`;
+  }
+}
+
+/**
+ * Whoever has lost the slot and learns it late, such as a connection that was cut or another process, removes the folder when it is empty:
+ * then it is made again.
+ */
+async function onceMoreWhenGone<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    return await action();
+  }
+}
+
+async function unlinkIfThere(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
 

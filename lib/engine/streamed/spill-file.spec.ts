@@ -167,6 +167,24 @@ describe('SpillFile', () => {
     expect(file.bytes).toBe(0);
   });
 
+  it('takes nothing more once a write has failed, since nobody knows what is there', async () => {
+    let writes = 0;
+    const file = make({
+      open: tampered((real) => ({
+        writev: async (...of) => {
+          writes += 1;
+          if (writes === 2) throw Object.assign(new Error(), { code: 'EIO' });
+          return real.writev(...of);
+        },
+      })),
+    });
+    await file.write([SECRET]);
+    await expect(file.write([SECRET])).rejects.toMatchObject({ code: 'EIO' });
+    await expect(file.write([SECRET])).rejects.toMatchObject({ code: 'EIO' });
+    expect(writes).toBe(2);
+    await expect(contents(file)).rejects.toMatchObject({ code: 'EIO' });
+  });
+
   it('takes no file that is there already', async () => {
     await writeFile(path, 'of another one');
     const file = make();

@@ -90,6 +90,8 @@ export interface PipelineEvents {
     readonly tables: number;
     /** Tables among them that were copied before. */
     readonly done: number;
+    /** It goes on where it was interrupted, in this process or an earlier one. */
+    readonly resumed: boolean;
   };
   /** A table is copied. */
   snapshotTable: {

@@ -2,8 +2,8 @@ import type { Delivery } from '../model/delivery.js';
 import type { HaltCode } from '../model/halts.js';
 import type { PipelineState } from './pipeline-state.js';
 import type { NeverCopied, SnapshotStatus } from './snapshot-status.js';
+import type { SourceWait } from './source-wait.js';
 import type { StreamedStatus } from './streamed-status.js';
-import type { SlotWait } from './slot-wait.js';
 import type { SlotStatus } from './slot-status.js';
 
 /** Where a pipeline is, ready for JSON: positions and times are text. */
@@ -81,8 +81,8 @@ export interface PipelineStatus {
    * is not known.
    */
   readonly neverCopied: NeverCopied | null;
-  /** What the creation of the slot waits for, when it takes longer than 10 s; `null` otherwise. */
-  readonly waiting: SlotWait | null;
+  /** What the creation of the slot, or the copy of rows, waits for on the source, when it does for longer than 10 s; `null` otherwise. */
+  readonly waiting: SourceWait | null;
   readonly halt: {
     readonly code: HaltCode;
     readonly remedy: string;

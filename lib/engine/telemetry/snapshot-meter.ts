@@ -13,11 +13,13 @@ export interface SnapshotMeter {
    * A copy begins, or goes on after an interruption.
    *
    * @param done - those among the tables that were copied before
+   * @param resumed - it goes on; not so where only tables are added to others that were copied
    */
   begin(
     mode: SnapshotMode,
     tables: readonly MeteredTable[],
     done: readonly string[],
+    resumed?: boolean,
   ): void;
   /** The sink has taken rows of this table. */
   rows(table: string, count: number): void;

@@ -14,12 +14,15 @@ export interface SnapshotStatus {
   readonly rows: number;
   /**
    * How many these are in the end, by the statistics of the source and corrected by what was copied; `null` while a table has none. Tables
-   * that an earlier process has copied are not in it.
+   * that an earlier process has copied are not in it; one of which it has copied a part is, as a whole.
    */
   readonly estimatedRows: number | null;
   /** Over the last ten seconds; when it is complete, over all of it. */
   readonly rowsPerSecond: number;
-  /** By that rate; `null` while it is not known. */
+  /**
+   * By that rate; `null` while it is not known. Too long while a table is finished of which an earlier process has copied a part: nobody knows
+   * how many rows that had.
+   */
   readonly secondsRemaining: number | null;
   /** When this process began to copy, ISO 8601. */
   readonly startedAt: string;

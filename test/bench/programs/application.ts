@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import {
+  type DynamicModule,
   type INestApplicationContext,
   Module,
   type Type,
@@ -8,24 +9,32 @@ import { NestFactory } from '@nestjs/core';
 import {
   getPipelineToken,
   type Pipeline,
+  type PipelineOptions,
   ReplicantModule,
 } from '../../../lib/index.js';
 import { endWithBench, setting, sourceConnection } from './settings.js';
 
-@Module({
-  imports: [
-    ReplicantModule.forRootAsync({
-      useFactory: () => ({
-        connection: sourceConnection(),
-        slotName: setting('SLOT'),
-        publication: 'p',
-        goForwardOnly: true,
-        readPacing: process.env['READ_PACING'] !== 'off',
-      }),
-    }),
-  ],
-})
-class BenchApplication {}
+@Module({})
+class BenchApplication {
+  static with(sink: Type, options: Partial<PipelineOptions>): DynamicModule {
+    return {
+      module: BenchApplication,
+      imports: [
+        ReplicantModule.forRootAsync({
+          useFactory: () => ({
+            connection: sourceConnection(),
+            slotName: setting('SLOT'),
+            publication: 'p',
+            goForwardOnly: true,
+            readPacing: process.env['READ_PACING'] !== 'off',
+            ...options,
+          }),
+        }),
+      ],
+      providers: [sink],
+    };
+  }
+}
 
 /** A Nest application that streams to a sink. */
 export interface RunningApplication<S> {
@@ -34,17 +43,18 @@ export interface RunningApplication<S> {
 }
 
 /**
- * Boots a Nest application with a sink, with default options but for pacing.
+ * Boots a Nest application with a sink, with default options but for pacing and those given.
  *
  * @param streaming runs when the server begins to stream
  */
 export async function startApplication<S>(
   sink: Type<S>,
   streaming: () => void,
+  options: Partial<PipelineOptions> = {},
 ): Promise<RunningApplication<S>> {
   endWithBench();
   const application = await NestFactory.createApplicationContext(
-    { module: BenchApplication, providers: [sink] },
+    BenchApplication.with(sink, options),
     { logger: ['warn', 'error', 'fatal'] },
   );
   application.enableShutdownHooks();

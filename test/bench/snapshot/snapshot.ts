@@ -2,10 +2,12 @@ import { present } from '../../support/present.js';
 import { choose } from '../bench-options.js';
 import type { BenchOutcome, BenchRun } from '../bench-run.js';
 import { type Figures, medians, type Results } from '../report.js';
+import { withGrowth } from './growth.js';
 import { PopulatedSource } from './populated-source.js';
 import { type SnapshotLoad, snapshotLoads } from './snapshot-loads.js';
 import type { SnapshotReader, SnapshotResult } from './snapshot-reader.js';
 import { allSnapshotReaders } from './snapshot-readers.js';
+import { missedTargets } from './targets.js';
 
 /** Readers that others are compared with, the best first. */
 const YARDSTICKS = ['copy', 'raw'];
@@ -33,7 +35,9 @@ export async function snapshot(run: BenchRun): Promise<BenchOutcome> {
       await source.close();
     }
   }
-  return { results, failures };
+  const grown = withGrowth(results, loads);
+  if (options.scale === 1) failures.push(...missedTargets(grown));
+  return { results: grown, failures };
 }
 
 function presentReaders(wanted: readonly string[] | null): SnapshotReader[] {

@@ -3,6 +3,7 @@ import type { SnapshotContext } from '../../../lib/index.js';
 import type { AnySnapshotRow } from '../../../lib/engine/model/snapshot.js';
 import { setting } from '../../apps/settings.js';
 import { putRows } from '../../support/put-rows.js';
+import { keyText } from '../examine-copies.js';
 import { CHUNK_ROWS } from '../modes.js';
 import type { Points } from './points.js';
 
@@ -46,9 +47,5 @@ export function isWhole(rows: readonly unknown[]): boolean {
 function keysOf(rows: readonly AnySnapshotRow[]): string[] {
   return rows
     .filter(({ unchanged }) => unchanged.length === 0)
-    .map(({ columns, record }) =>
-      JSON.stringify(
-        columns.filter(({ key }) => key).map(({ name }) => record[name]),
-      ),
-    );
+    .map(({ columns, record }) => keyText(columns, record));
 }

@@ -6,8 +6,16 @@ import {
   type Transaction,
 } from '../../../lib/index.js';
 import { setting } from '../../apps/settings.js';
+import type { Change } from '../../../lib/engine/model/change.js';
 import { applyByKey } from '../../support/keyed-mirror.js';
+import { keyText } from '../examine-copies.js';
 import type { Points } from './points.js';
+
+/** A key that a row has left. */
+interface Vacated {
+  readonly relation: string;
+  readonly key: string;
+}
 
 /** Far below what is held of a transaction that arrives, so that most of it is still to come. */
 const ARRIVED_CHANGES = 20;
@@ -23,6 +31,7 @@ export async function applyTransaction(
   const middle = arriving ? ARRIVED_CHANGES : Math.floor(changes.length / 2);
   let count = 0;
   let id: unknown = null;
+  const vacated: Vacated[] = [];
   for await (const change of changes) {
     if (count === middle) {
       if (arriving) await points.at('while it arrives');
@@ -31,8 +40,15 @@ export async function applyTransaction(
     if (change.relation === 'public.journal' && change.op === 'insert')
       id = change.record['id'];
     await applyByKey(client, change);
+    const key = vacatedBy(change);
+    if (key !== null) vacated.push({ relation: change.relation, key });
     count += 1;
   }
+  await client.query(
+    `insert into vacated(relation, key)
+       select relation, key from jsonb_to_recordset($1) as given(relation text, key text)`,
+    [JSON.stringify(vacated)],
+  );
   // Complete once the changes were read to their end.
   for (const message of transaction.messages)
     await client.query('insert into told values ($1)', [idIn(message)]);
@@ -53,6 +69,17 @@ export async function hear(
   message: Message,
 ): Promise<void> {
   await record(client, 'heard', message.lsn, idIn(message), 0);
+}
+
+/** The key under which there is no row any more, or another one; `null` when every row keeps its own. */
+function vacatedBy(change: Change): string | null {
+  if (change.op === 'truncate' || change.op === 'insert') return null;
+  const { op, columns, old } = change;
+  if (old === null) return null;
+  const key = keyText(columns, old.record);
+  return op === 'update' && key === keyText(columns, change.record)
+    ? null
+    : key;
 }
 
 async function record(

@@ -161,6 +161,9 @@ export class ModelConsumer {
     if (this.#reading.chunk !== null) return;
     if (source.isTableLocked) return;
     const kind = this.#nextRead();
+    // Pages are not read before the log is flushed: nobody could ask for it then.
+    if (kind === 'page' && this.#pages.length === 0 && !source.isFlushed)
+      return;
     if (kind === null) {
       window.notReading();
       this.#reading = null;
@@ -192,7 +195,9 @@ export class ModelConsumer {
 
   poll(): void {
     // While something is read it is for nothing.
-    if (this.#reading === null) this.window.polled(this.source.snapshot());
+    if (this.#reading !== null) return;
+    this.window.polled(this.source.snapshot());
+    this.window.flushed(this.source.flushed);
   }
 
   /** The sink takes one work. */

@@ -59,6 +59,7 @@ export class ModelReader {
       table: this.table.published,
       visible: this.source.snapshot(),
       readAt: this.source.inserted,
+      flushed: this.source.flushed,
     };
   }
 

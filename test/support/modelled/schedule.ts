@@ -73,6 +73,7 @@ export class Run {
       if (!transaction.committed) this.source.commit(transaction);
       if (!this.source.inRecovery) this.source.show(transaction);
     }
+    this.source.flush();
     for (let round = 0; round < MOST_ROUNDS; round++) {
       this.step(['send', 0, 0]);
       this.step(['answer', 0, 0]);
@@ -166,6 +167,11 @@ const STEPS = {
       run.source.commit(transaction);
       if (!run.source.inRecovery) run.source.show(transaction);
     }),
+  commitAsynchronously: (run: Run, a: number) =>
+    inTransaction(run, a, (transaction) =>
+      run.source.commitAsynchronously(transaction),
+    ),
+  flush: (run: Run) => run.source.flush(),
   show: (run: Run, a: number) => {
     const waiting = run.source.running.filter(({ committed }) => committed);
     const one = waiting[a % Math.max(1, waiting.length)];

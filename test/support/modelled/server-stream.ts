@@ -32,7 +32,15 @@ export class ServerStream {
   }
 
   get #isCaughtUp(): boolean {
-    return this.#next === this.source.log.length;
+    return this.#due === undefined;
+  }
+
+  /** The next commit that is flushed. */
+  get #due(): LoggedCommit | undefined {
+    const commit = this.source.log[this.#next];
+    return commit !== undefined && commit.endLsn <= this.source.flushed
+      ? commit
+      : undefined;
   }
 
   /** The client asks for the position. */
@@ -42,7 +50,7 @@ export class ServerStream {
 
   /** The server goes on: sends a transaction that was committed. */
   send(): void {
-    const commit = this.source.log[this.#next];
+    const commit = this.#due;
     if (commit === undefined) return;
     this.#next += 1;
     this.#sentUpTo = commit.endLsn;

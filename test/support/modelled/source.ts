@@ -165,10 +165,29 @@ export class ModelSource {
 
   /** Writes the commit. */
   commit(transaction: ModelTransaction): void {
+    this.#log(transaction);
+    this.flush();
+  }
+
+  /** Writes the commit, and lets it be seen before it is flushed, as with `synchronous_commit = off`. */
+  commitAsynchronously(transaction: ModelTransaction): void {
+    this.#log(transaction);
+    if (this.inRecovery) this.flush();
+    else this.show(transaction);
+  }
+
+  get isFlushed(): boolean {
+    return this.flushed === this.inserted;
+  }
+
+  flush(): void {
+    this.flushed = this.inserted;
+  }
+
+  #log(transaction: ModelTransaction): void {
     transaction.committed = true;
     const commitLsn = this.inserted;
     this.inserted += 60n;
-    this.flushed = this.inserted;
     const { xid, changes } = transaction;
     this.log.push({ xid, commitLsn, endLsn: this.inserted, changes });
     if (this.inRecovery) this.show(transaction);

@@ -1,10 +1,10 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import { orderOf, PlannedTable } from './planned-table.js';
+import type { ProgressStep } from './sink-progress.js';
 import { identityOfTable } from './row-identity.js';
 import {
   completeProgress,
-  encodeProgress,
   type SnapshotProgress,
   tableKey,
   type ProgressTable,
@@ -58,6 +58,8 @@ export class BackfillPlan {
   #copied: readonly ProgressTable[];
   #complete: boolean;
   #uncertain: Lsn | null;
+  /** Tables that were added since {@link BackfillPlan.takeStep} was called. */
+  #added: PlannedTable[] = [];
 
   constructor(start: BackfillStart) {
     const { progress, tables, fresh } = start;
@@ -74,8 +76,8 @@ export class BackfillPlan {
   }
 
   /** What the sink stores when it has taken everything that was handed over. */
-  get token(): string {
-    return encodeProgress({
+  get progress(): SnapshotProgress {
+    return {
       floor: this.floor,
       complete: this.#complete,
       uncertain: this.#uncertain,
@@ -83,7 +85,25 @@ export class BackfillPlan {
         ...completeProgress(this.floor, this.#copied).tables,
         ...this.tables.map(({ progress }) => progress),
       ],
-    });
+    };
+  }
+
+  /** By what the {@link BackfillPlan.progress} is another since this was called last. */
+  takeStep(): ProgressStep {
+    const added = this.#added.map(({ progress }) => progress);
+    this.#added = [];
+    const changed: TableProgress[] = [];
+    // Thousands of tables, for each chunk.
+    for (const table of this.tables) {
+      const change = table.takeChange();
+      if (change !== null) changed.push(change);
+    }
+    return {
+      complete: this.#complete,
+      uncertain: this.#uncertain,
+      added,
+      changed,
+    };
   }
 
   /** The sink was told that everything is copied. */
@@ -126,6 +146,7 @@ export class BackfillPlan {
       (other) => tableKey(other) !== tableKey(table),
     );
     this.tables.push(planned);
+    this.#added.push(planned);
     this.#complete = false;
     return { table: planned, added: true };
   }

@@ -4,6 +4,7 @@ import type {
   KeyColumn,
   PublishedTable,
 } from '../../server/published-table.js';
+import type { SourceWait } from '../../telemetry/source-wait.js';
 import type { BackfillPlan, Lacking } from './backfill-plan.js';
 import { ChunkLimit } from './chunk-limit.js';
 import type { ChunkReader, ReadChunk } from './chunk-reader.js';
@@ -32,6 +33,8 @@ export interface ReadingPorts {
   read(chunk: ReadChunk['chunk'], part: Part): void;
   /** Everything was handed over. */
   complete(): void;
+  /** What reading waits for, again and again while it does; `null` when it does not any more. */
+  waiting(wait: SourceWait | null): void;
 }
 
 /** Reads chunk after chunk, as the plan says and as far as the window has room. */
@@ -45,15 +48,11 @@ export class BackfillReading {
   #inVain = 0;
   /** The lowest transaction that was in progress when a snapshot was taken last. */
   #xmin = 0n;
-  #waitingFor: string | null = null;
+  /** Of the wait for transactions to end, ISO 8601; `null` while there is none. */
+  #waitsSince: string | null = null;
 
   constructor(ports: ReadingPorts) {
     this.#ports = ports;
-  }
-
-  /** Why no chunk can be used yet; `null` when nothing hinders. */
-  get waitingFor(): string | null {
-    return this.#waitingFor;
   }
 
   /** Something has changed by which the plan may have something to do. */
@@ -63,6 +62,7 @@ export class BackfillReading {
 
   stop(): void {
     this.#isStopped = true;
+    this.#waitIsOver();
     this.#stopped.resolve();
     this.wake();
   }
@@ -192,14 +192,24 @@ export class BackfillReading {
     if (typeof notBefore !== 'bigint' || this.#xmin >= notBefore) return true;
     const { xmin } = await this.#poll();
     if (xmin >= notBefore) {
-      this.#waitingFor = null;
+      this.#waitIsOver();
       this.#inVain = 0;
       return true;
     }
-    this.#waitingFor = `the end of transactions that were open when the copy began here: ${await reader.describeHolder(xmin)}`;
+    this.#waitsSince ??= new Date().toISOString();
+    const holder = await reader.holder(xmin);
+    // It may have been stopped meanwhile.
+    const since = this.#waitsSince;
+    if (since !== null) this.#ports.waiting({ ...holder, what: 'copy', since });
     this.#inVain += 1;
     await this.#pause(this.#delay);
     return false;
+  }
+
+  #waitIsOver(): void {
+    if (this.#waitsSince === null) return;
+    this.#waitsSince = null;
+    this.#ports.waiting(null);
   }
 
   async #rest(): Promise<void> {
@@ -212,19 +222,25 @@ export class BackfillReading {
   async #wait(polling?: 'without a snapshot'): Promise<void> {
     const isWoken = await within(this.#woken.promise, POLL_MS);
     if (isWoken) this.#woken = deferred();
-    else if (polling === undefined && this.#ports.window.changedBytes > 0)
-      await this.#poll();
+    else if (polling === undefined && this.#needsPolling) await this.#poll();
   }
 
   async #poll(): Promise<VisibleTransactions> {
-    const visible = await this.#ports.reader.visible();
+    const { window, reader } = this.#ports;
+    const { visible, flushed } = await reader.poll();
     this.#xmin = visible.xmin;
-    this.#ports.window.polled(visible);
+    window.polled(visible);
+    window.flushed(flushed);
     return visible;
   }
 
   async #pause(ms: number): Promise<void> {
     await within(this.#stopped.promise, ms);
+  }
+
+  get #needsPolling(): boolean {
+    const { changedBytes, awaitsFlush } = this.#ports.window;
+    return changedBytes > 0 || awaitsFlush;
   }
 
   get #delay(): number {

@@ -1,48 +1,31 @@
 import type { ChunkWork } from '../../deliver/work.js';
-import { ConnectionFault } from '../../model/connection-fault.js';
-import { type Deferred, deferred } from '../../model/deferred.js';
 import type { Lsn } from '../../model/lsn.js';
-import { shownName } from '../../model/shown-name.js';
-import type { TypesOption } from '../../options/pipeline-options.js';
-import { readPublishedNames } from '../../server/published-names.js';
-import {
-  type CommandSession,
-  type SessionTarget,
-  withSqlSession,
-} from '../../server/session.js';
+import type { SessionTarget } from '../../server/session.js';
 import type { SnapshotMeter } from '../../telemetry/snapshot-meter.js';
-import { BackfillPlan, nameOf } from './backfill-plan.js';
+import type { SourceWait } from '../../telemetry/source-wait.js';
+import { AddedTables } from './added-tables.js';
+import type { BackfillPlan } from './backfill-plan.js';
 import { BackfillReading } from './backfill-reading.js';
 import { ChunkOutcomes } from './chunk-outcomes.js';
-import { ChunkReader, type ReadableTable } from './chunk-reader.js';
+import { ChunkReader } from './chunk-reader.js';
 import { ChunkWindow } from './chunk-window.js';
-import { type CopyableTable, discover, makeCopyable } from './discovery.js';
+import type { CopyableTable } from './discovery.js';
+import {
+  type FindingPorts,
+  findTables,
+  type FoundTables,
+} from './found-tables.js';
 import { HandOver } from './hand-over.js';
 import type { PlannedTable } from './planned-table.js';
-import type { SnapshotProgress } from '../../model/snapshot-progress.js';
 import type { StreamWatch } from './stream-watch.js';
-import { readNextXid } from './transactions.js';
 import { WINDOW_BYTES } from './window-ports.js';
 
 /** What a backfill is told, and what it asks of its connection. */
-export interface BackfillPorts {
+export interface BackfillPorts extends FindingPorts {
   readonly pipeline: string;
   readonly slotName: string;
-  readonly target: SessionTarget;
-  readonly publications: readonly string[];
-  readonly types: TypesOption;
   readonly chunkRows: number;
   readonly maxPendingChunks: number;
-  /** Where the slot begins; that of the progress counts when there is one. */
-  readonly floor: Lsn;
-  /** What is stored; `null` when nothing is. */
-  readonly progress: SnapshotProgress | null;
-  /** What commits up to here was applied, and is not handed over again; `null` for nothing. */
-  readonly appliedThrough: Lsn | null;
-  /** What commits from here on comes by the stream, also when it was applied. */
-  readonly streamedFrom: Lsn;
-  /** Nothing was ever delivered through this slot. */
-  readonly fresh: boolean;
   readonly meter: SnapshotMeter;
   /** Takes work in the order of the stream: behind everything that {@link Backfill.watch} was told. */
   deliver(work: ChunkWork): void;
@@ -50,20 +33,11 @@ export interface BackfillPorts {
   askPosition(): void;
   /** Names of the tables that are copied or are going to be, as changes have them. Called again when there are more. */
   listed(names: readonly string[]): void;
+  /** What copying waits for: for transactions to end that were open when the connection began. `null` when it does not any more. */
+  waiting(wait: SourceWait | null): void;
   /** Called once: reading has failed, and nothing more is delivered. */
   failed(error: unknown): void;
 }
-
-/** What there is to copy. */
-interface Found {
-  readonly plan: BackfillPlan;
-  readonly copyable: readonly CopyableTable[];
-  /** What chunks of all of them have to see; `null` for nothing. */
-  readonly notBefore: bigint | null;
-}
-
-/** No transaction has this id. */
-const NEVER = 2n ** 64n;
 
 /**
  * Copies tables in chunks beside the stream of one connection. It reads on a connection of its own, writes nothing to the source, and goes
@@ -80,14 +54,13 @@ export class Backfill {
   readonly #handOver: HandOver;
   readonly #outcomes: ChunkOutcomes;
   readonly #copyable = new Map<number, CopyableTable>();
-  /** Who waits until a table is copied. */
-  readonly #waiters = new Map<PlannedTable, Deferred<void>>();
+  readonly #added: AddedTables;
   #loop: Promise<void> = Promise.resolve();
   #ended = false;
   /** Commit of the transaction that was begun last. */
   #begun: Lsn = 0n;
 
-  private constructor(ports: BackfillPorts, found: Found) {
+  private constructor(ports: BackfillPorts, found: FoundTables) {
     const { plan, copyable, notBefore } = found;
     this.#ports = ports;
     this.#target = {
@@ -103,7 +76,7 @@ export class Backfill {
       window: () => this.#window,
       reading: () => this.#reading,
       copyable: (table) => this.#copyableOf(table),
-      copied: (table) => this.#copied(table),
+      copied: (table) => this.#added.copied(table),
       failed: (error) => this.#fail(error),
     });
     this.#window = new ChunkWindow(
@@ -127,6 +100,21 @@ export class Backfill {
       copyable: (table) => this.#copyableOf(table),
       read: (chunk, part) => this.#outcomes.read(chunk, part),
       complete: () => this.#complete(),
+      waiting: (wait) => ports.waiting(wait),
+    });
+    this.#added = new AddedTables({
+      ...ports,
+      target: this.#target,
+      plan,
+      window: this.#window,
+      outcomes: this.#outcomes,
+      copyable: (one) => this.#copyable.set(one.table.oid, one),
+      asked: (added) => {
+        this.#list();
+        if (added) this.#begin(false);
+      },
+      allowed: () => this.#reading.wake(),
+      failed: (error) => this.#fail(error),
     });
     for (const one of copyable) this.#copyable.set(one.table.oid, one);
     for (const planned of plan.tables) {
@@ -135,7 +123,7 @@ export class Backfill {
       this.#window.track(planned.table, notBefore, lackingOf(planned));
     }
     this.#list();
-    if (!plan.isComplete) this.#begin();
+    if (!plan.isComplete) this.#begin(ports.progress !== null);
     for (const planned of plan.uncleared)
       this.#outcomes.clear(planned, () => {});
   }
@@ -147,20 +135,7 @@ export class Backfill {
    * @throws {HaltError} `preflight/select_privilege`, `preflight/row_security`, `publication/column_lists`
    */
   static async prepare(ports: BackfillPorts): Promise<Backfill> {
-    const found = await withSqlSession(ports.target, async (session) => {
-      if (ports.progress?.complete === true)
-        return everythingCopied(session, ports, ports.progress);
-      const readable = await discover(session, ports.publications);
-      const tables = readable.map(({ table }) => table);
-      const plan = new BackfillPlan({ ...ports, tables });
-      const open = readable.filter(
-        ({ table }) => plan.find(table.oid)?.isDone === false,
-      );
-      const copyable = await makeCopyable(session, ports.types, open);
-      const notBefore = await readNextXid(session);
-      return { plan, copyable, notBefore };
-    });
-    return new Backfill(ports, found);
+    return new Backfill(ports, await findTables(ports));
   }
 
   /** Has to be told everything that the stream brings, from its beginning. */
@@ -185,16 +160,6 @@ export class Backfill {
     };
   }
 
-  /** Whether everything was handed over. */
-  get isComplete(): boolean {
-    return this.#plan.isComplete;
-  }
-
-  /** What copying waits for, for longer than a moment; `null` mostly. It names processes of the source, and no value. */
-  get waitingFor(): string | null {
-    return this.#reading.waitingFor;
-  }
-
   /** Begins to read. */
   start(): void {
     this.#loop = this.#reading.run().catch((error: unknown) => {
@@ -209,23 +174,15 @@ export class Backfill {
    * @param names - `schema.table`
    * @param begun - names for which that was asked before, on another connection: they are copied when the progress says so. Those that are
    * cleared now, or are being copied, are added
-   * @throws {Error} before anything is done, when a table is not published, and when the connection ends before they are copied
-   * @throws {HaltError} as {@link prepare}
+   * @throws {SnapshotRefusedError} before anything is done, when a table is not published
+   * @throws {HaltError} as {@link prepare}, before anything is done
+   * @throws {BackfillEndedError} when the connection ends before they are copied
    */
   async add(
     names: readonly string[],
     begun: Set<string> = new Set(),
   ): Promise<void> {
-    const found = await withSqlSession(this.#target, async (session) => {
-      const readable = await discover(session, this.#ports.publications);
-      const wanted = select(readable, names);
-      return makeCopyable(session, this.#ports.types, wanted);
-    });
-    if (this.#ended) throw endedEarly();
-    const tables = found.map((one) => this.#addOne(one, begun));
-    this.#list();
-    if (tables.some(({ added }) => added)) this.#begin();
-    await Promise.all(tables.map(({ done }) => done));
+    await this.#added.add(names, begun);
   }
 
   /** Ends reading. What was handed over stays where it is. Never rejects. */
@@ -235,62 +192,12 @@ export class Backfill {
     await this.#reader.close();
   }
 
-  #addOne(
-    copyable: CopyableTable,
-    begun: Set<string>,
-  ): { added: boolean; done: Promise<void> } {
-    const { name } = copyable.table;
-    const known = this.#plan.find(copyable.table.oid);
-    if (begun.has(name) && this.#plan.isCopied(copyable.table))
-      return {
-        added: false,
-        done:
-          known !== null && this.#outcomes.isEnding(known)
-            ? this.#taken(known)
-            : Promise.resolve(),
-      };
-    const { table: planned, added } = this.#plan.add(copyable.table);
-    if (!added) begun.add(name);
-    else {
-      const { oid } = planned.table;
-      this.#copyable.set(oid, copyable);
-      this.#window.track(planned.table, NEVER);
-      this.#outcomes.clear(planned, () => {
-        begun.add(name);
-        void this.#allow(planned);
-      });
-    }
-    return { added, done: this.#taken(planned) };
-  }
-
-  /** Resolves when the sink has taken all of a table. */
-  #taken(planned: PlannedTable): Promise<void> {
-    let waiter = this.#waiters.get(planned);
-    if (waiter === undefined) {
-      waiter = deferred();
-      this.#waiters.set(planned, waiter);
-    }
-    return waiter.promise;
-  }
-
-  /** Finds out what chunks of an added table have to see: what the stream has brought before it was tracked. */
-  async #allow(planned: PlannedTable): Promise<void> {
-    try {
-      const notBefore = await withSqlSession(this.#target, readNextXid);
-      this.#window.usableFrom(planned.table.oid, notBefore);
-      planned.notBefore = notBefore;
-      this.#reading.wake();
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
   #list(): void {
     const { copied, tables } = this.#plan;
     this.#ports.listed([...copied, ...tables.map(({ table }) => table.name)]);
   }
 
-  #begin(): void {
+  #begin(resumed: boolean): void {
     const { copied, tables } = this.#plan;
     const done = tables.filter(({ isDone }) => isDone);
     this.#ports.meter.begin(
@@ -300,6 +207,7 @@ export class Backfill {
         ...tables.map(({ table }) => table),
       ],
       [...copied, ...done.map(({ table }) => table.name)],
+      resumed,
     );
   }
 
@@ -315,11 +223,6 @@ export class Backfill {
   #complete(): void {
     this.#plan.complete();
     this.#handOver.complete(() => this.#ports.meter.complete());
-  }
-
-  #copied(planned: PlannedTable): void {
-    this.#waiters.get(planned)?.resolve();
-    this.#waiters.delete(planned);
   }
 
   #copyableOf({ table }: PlannedTable): CopyableTable {
@@ -342,52 +245,10 @@ export class Backfill {
     this.#outcomes.end();
     this.#reading.stop();
     if (!this.#plan.isComplete) this.#ports.meter.interrupted();
-    for (const waiter of this.#waiters.values()) waiter.reject(endedEarly());
+    this.#added.end();
   }
-}
-
-/** Nothing is read of tables then, so that no lock on one is waited for. */
-async function everythingCopied(
-  session: CommandSession,
-  ports: BackfillPorts,
-  progress: SnapshotProgress,
-): Promise<Found> {
-  const published = new Set(
-    await readPublishedNames(session, ports.publications),
-  );
-  const tables = progress.tables.filter((one) => published.has(nameOf(one)));
-  return {
-    plan: new BackfillPlan({
-      ...ports,
-      tables: [],
-      progress: { ...progress, tables },
-    }),
-    copyable: [],
-    notBefore: null,
-  };
-}
-
-/** The tables with these names. */
-function select(
-  readable: readonly ReadableTable[],
-  names: readonly string[],
-): readonly ReadableTable[] {
-  const byName = new Map(readable.map((one) => [one.table.name, one]));
-  return [...new Set(names)].map((name) => {
-    const one = byName.get(name);
-    if (one !== undefined) return one;
-    throw new Error(
-      `No publication of the pipeline carries a table ${JSON.stringify(shownName(name))}: name it as changes do, such as public.orders.`,
-    );
-  });
 }
 
 function lackingOf({ state }: PlannedTable): readonly (readonly string[])[] {
   return state.state === 'reading' ? (state.lacking?.keys ?? []) : [];
-}
-
-function endedEarly(): ConnectionFault {
-  return new ConnectionFault(
-    'the connection ended before the tables were copied',
-  );
 }

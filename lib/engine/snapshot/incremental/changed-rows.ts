@@ -30,6 +30,10 @@ export class ChangedRows {
     );
   }
 
+  get any(): boolean {
+    return this.#rows.size > 0;
+  }
+
   get(key: RowKey): ChangedRow | undefined {
     return this.#rows.get(key);
   }

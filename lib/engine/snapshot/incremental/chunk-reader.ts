@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionFault } from '../../model/connection-fault.js';
-import { type Lsn, parseLsn } from '../../model/lsn.js';
+import type { Lsn } from '../../model/lsn.js';
 import { sqlstateOf } from '../../server/error-classes.js';
 import type {
   KeyColumn,
@@ -15,9 +16,11 @@ import {
   type ChunkRange,
   lockSql,
 } from './chunk-query.js';
+import { FLUSHED, POSITION, positionOf } from './log-positions.js';
 import { tableShapeSql } from './table-shape.js';
 import { parseSnapshot } from './snapshot-text.js';
-import { describeHolder } from './transactions.js';
+import type { Blocker } from '../../telemetry/source-wait.js';
+import { readHolder } from './transactions.js';
 import type { VisibleTransactions } from './visibility.js';
 
 /** A table, and its shape when its columns were read. */
@@ -33,6 +36,9 @@ export interface ReadChunk {
   readonly whole: boolean;
 }
 
+/** What is known of a chunk before its rows are read. */
+type Begun = Pick<Chunk, 'visible' | 'readAt' | 'flushed'>;
+
 /** Chunks are read by an index where there is one: a plan that reads or sorts a large table would do so for each of them. */
 export const PLANNING =
   "select pg_catalog.set_config(s, 'off', false) from pg_catalog.unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'jit']) s" +
@@ -40,8 +46,8 @@ export const PLANNING =
 
 const SNAPSHOT =
   'pg_catalog.pg_current_snapshot() as snapshot, pg_catalog.pg_is_in_recovery() as in_recovery';
-const POSITION =
-  'case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn() else pg_catalog.pg_current_wal_insert_lsn() end as position';
+/** How often it is asked whether the log is flushed. */
+const FLUSH_POLL_MS = 50;
 
 /** What the server answers when a name is not there any more. */
 const GONE = new Set([
@@ -57,14 +63,21 @@ export class ChunkReader {
   #session: CopySession | null = null;
   /** Whether the server was in recovery when it was asked last: a snapshot that was taken later may have been taken in it. */
   #wasInRecovery = false;
+  /** The snapshot of the last chunk of the session, and a position that is not before any commit that it could see. */
+  #last: { readonly snapshot: string; readonly readAt: Lsn } | null = null;
 
   constructor(private readonly target: SessionTarget) {}
 
-  /** What a snapshot that is taken now sees. */
-  async visible(): Promise<VisibleTransactions> {
+  /** What a snapshot that is taken now sees, and up to where the log is flushed. */
+  async poll(): Promise<Pick<Chunk, 'visible' | 'flushed'>> {
     const session = await this.#opened();
-    const [row] = await session.commands.query(`select ${SNAPSHOT}`);
-    return this.#visible(row?.['snapshot'], row?.['in_recovery']);
+    const [row] = await session.commands.query(
+      `select ${SNAPSHOT}, ${FLUSHED}`,
+    );
+    return {
+      visible: this.#visible(row?.['snapshot'], row?.['in_recovery']),
+      flushed: positionOf(row?.['flushed']),
+    };
   }
 
   /**
@@ -95,16 +108,16 @@ export class ChunkReader {
     const places = columns.map(({ name }) =>
       readable.table.columns.findIndex((column) => column.name === name),
     );
-    const found = chunk.rows.map((row) =>
+    const found = Array.from(chunk.rows, (row) =>
       places.map((place) => row[place] ?? null),
     );
     return { chunk: { ...chunk, keys: whole ? keys : found }, whole };
   }
 
-  /** Says who has opened a transaction that is in progress. */
-  async describeHolder(xid: bigint): Promise<string> {
+  /** Asks who has opened a transaction that is in progress. */
+  async holder(xid: bigint): Promise<Blocker> {
     const session = await this.#opened();
-    return describeHolder(session.commands, xid);
+    return readHolder(session.commands, xid);
   }
 
   /**
@@ -161,17 +174,18 @@ export class ChunkReader {
     let done = false;
     try {
       const { sql, settings } = chunkQuery(table, range);
-      const { visible, readAt } = await this.#begin(
-        session,
-        readable,
-        settings,
-      );
+      const begun = await this.#begin(session, readable, settings);
+      // While its rows are read nobody can ask.
+      const flushed =
+        range.kind === 'whole'
+          ? await this.#flushed(session, begun)
+          : begun.flushed;
       const chunkOf = ({ rows, bytes }: Page): Chunk => ({
         table,
         rows,
         bytes,
-        visible,
-        readAt,
+        ...begun,
+        flushed,
       });
       const pages = session.copy(`${sql}; COMMIT`, {
         rows: pageRows,
@@ -196,7 +210,7 @@ export class ChunkReader {
     { commands }: CopySession,
     { table, shape }: ReadableTable,
     settings: ChunkQuery['settings'],
-  ): Promise<Pick<Chunk, 'visible' | 'readAt'>> {
+  ): Promise<Begun> {
     await commands.queryPatiently(
       `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${lockSql(table)}`,
     );
@@ -205,14 +219,34 @@ export class ChunkReader {
         `, pg_catalog.set_config('${name}', $${place + 2}, true)`,
     );
     const [row] = await commands.query(
-      `select ${SNAPSHOT}, ${POSITION}, ${tableShapeSql('$1')} as shape${names.join('')}`,
+      `select ${SNAPSHOT}, ${POSITION}, ${FLUSHED}, ${tableShapeSql('$1')} as shape${names.join('')}`,
       [table.oid, ...settings.values()],
     );
     if (row?.['shape'] !== shape) throw changed(table);
-    return {
-      visible: this.#visible(row['snapshot'], row['in_recovery']),
-      readAt: positionOf(row['position']),
-    };
+    const snapshot = row['snapshot'] ?? '';
+    const visible = this.#visible(snapshot, row['in_recovery']);
+    // What open transactions have written since, or reading itself, may stay unflushed for long. It need not be waited for.
+    const readAt =
+      this.#last?.snapshot === snapshot
+        ? this.#last.readAt
+        : positionOf(row['position']);
+    // In recovery, equal snapshots may see different transactions.
+    this.#last = visible.inRecovery ? null : { snapshot, readAt };
+    return { visible, readAt, flushed: positionOf(row['flushed']) };
+  }
+
+  /** Waits until the log is flushed up to where a transaction began. */
+  async #flushed(
+    { commands }: CopySession,
+    { readAt, flushed }: Begun,
+  ): Promise<Lsn> {
+    let position = flushed;
+    while (position < readAt) {
+      await sleep(FLUSH_POLL_MS, undefined, { signal: this.target.signal });
+      const [row] = await commands.query(`select ${FLUSHED}`);
+      position = positionOf(row?.['flushed']);
+    }
+    return position;
   }
 
   #visible(
@@ -240,6 +274,7 @@ export class ChunkReader {
       throw error;
     }
     this.#session = session;
+    this.#last = null;
     return session;
   }
 
@@ -247,13 +282,6 @@ export class ChunkReader {
     session.destroy();
     if (this.#session === session) this.#session = null;
   }
-}
-
-function positionOf(text: string | null | undefined): Lsn {
-  const position = parseLsn(text ?? '');
-  if (position === null)
-    throw new ConnectionFault('the server does not tell its position');
-  return position;
 }
 
 /** Names that are gone are no fault: what is there now is read from the catalog by the next connection. */

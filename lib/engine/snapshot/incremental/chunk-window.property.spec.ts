@@ -18,6 +18,8 @@ const WEIGHTS: Readonly<Record<StepName, number>> = {
   savepoint: 2,
   commit: 4,
   commitAndShow: 6,
+  commitAsynchronously: 6,
+  flush: 1,
   show: 4,
   rollBack: 1,
   writeElse: 2,
@@ -133,6 +135,43 @@ describe('A copy beside the stream', () => {
       },
       TIMEOUT_MS,
     );
+});
+
+describe('A row whose commits are visible before they are flushed', () => {
+  const answered: Step[] = [
+    ['answer', 0, 0],
+    ['receive', 1, 0],
+  ];
+  const changed: Step[] = [
+    ['begin', 0, 0],
+    ['write', 0, 0],
+    ['commitAsynchronously', 0, 0],
+  ];
+
+  it('does not come before they are streamed, whatever the server answers', () => {
+    play(
+      {
+        kind: 'keyed',
+        inRecovery: false,
+        firstXid: 750n,
+        rows: 4,
+        chunkRows: 1,
+        pendingChunks: 1,
+        changedBytes: 1_000_000,
+        lackingBytes: 1_000_000,
+      },
+      [],
+      [
+        ...changed,
+        ...changed,
+        ['read', 0, 0],
+        ['read', 0, 0],
+        ['add', 0, 0],
+        ...Array.from({ length: 9 }, () => answered).flat(),
+        ['take', 0, 0],
+      ],
+    );
+  });
 });
 
 describe('A row that comes to lack columns behind what is copied', () => {

@@ -87,7 +87,7 @@ class Stage {
       {
         ready: ({ rows, fills }) =>
           this.said.push({
-            rows: rows.map(([id]) => id),
+            rows: Array.from(rows, ([id]) => id),
             ...(fills.length > 0 && {
               fills: fills.map(({ row, columns }) => [row[0], columns]),
             }),
@@ -148,6 +148,7 @@ function chunk(
     bytes: rows.length * 3,
     visible: snapshot(visible),
     readAt: 0n,
+    flushed: 1_000n,
     ...more,
   };
 }
@@ -266,6 +267,32 @@ describe('A chunk', () => {
     expect(stage.heard).toEqual([]);
     stage.window.keepalive(100n);
     expect(stage.heard).toEqual([{ rows: ['1'] }]);
+  });
+
+  it('is not reached while the log is not flushed up to it, whatever the server tells: a commit may be visible before', () => {
+    const stage = tracking();
+    stage.read('10:10:', ['1'], { readAt: 200n, flushed: 150n });
+    expect(stage.window.awaitsFlush).toBe(true);
+    for (let time = 0; time < 9; time += 1) stage.window.keepalive(150n);
+    stage.window.flushed(199n);
+    for (let time = 0; time < 9; time += 1) stage.window.keepalive(150n);
+    expect(stage.said.splice(0)).toEqual([]);
+    stage.window.flushed(200n);
+    expect(stage.window.awaitsFlush).toBe(false);
+    expect(stage.said.splice(0)).toEqual(['ask']);
+    for (let time = 1; time < 4; time += 1) stage.window.keepalive(150n);
+    expect(stage.heard).toEqual([]);
+    stage.window.keepalive(150n);
+    expect(stage.heard).toEqual([{ rows: ['1'] }]);
+  });
+
+  it('needs nobody to say that the log is flushed when the stream comes up to it', () => {
+    const stage = tracking();
+    stage.read('10:10:', ['1'], { readAt: 200n, flushed: 150n });
+    stage.stream(11, insert({ id: '5', note: '', large: '' }));
+    stage.begin(12, 200n);
+    expect(stage.heard).toEqual([{ rows: ['1'] }]);
+    expect(stage.window.awaitsFlush).toBe(false);
   });
 
   it('has the server asked, once at a time and until it is reached', () => {

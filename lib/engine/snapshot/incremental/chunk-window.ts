@@ -42,9 +42,6 @@ export class ChunkWindow implements StreamWatch {
   readonly #tables = new Map<number, TrackedTable>();
   readonly #required = new RequiredTransactions();
   readonly #pending: PendingChunks;
-  /** Chunks that were ready and that the sink has not taken. */
-  #untaken = 0;
-  #untakenBytes = 0;
   #changedBytes = 0;
   /** No snapshot that is used from now on is older, but for those of pending chunks. */
   #known: VisibleTransactions | null = null;
@@ -81,11 +78,16 @@ export class ChunkWindow implements StreamWatch {
     return this.#changedBytes;
   }
 
+  /** Whether a chunk waits for {@link flushed}. */
+  get awaitsFlush(): boolean {
+    return this.#pending.awaitFlush;
+  }
+
   /** Whether there is room for one more chunk. */
   get mayRead(): boolean {
     return (
-      this.#pending.count + this.#untaken < this.#limits.pendingChunks &&
-      this.#pending.bytes + this.#untakenBytes < this.#limits.pendingBytes
+      this.#pending.count < this.#limits.pendingChunks &&
+      this.#pending.bytes < this.#limits.pendingBytes
     );
   }
 
@@ -160,9 +162,8 @@ export class ChunkWindow implements StreamWatch {
   }
 
   /** The sink has taken a chunk that was ready. */
-  taken({ bytes }: Chunk): void {
-    this.#untaken -= 1;
-    this.#untakenBytes -= bytes;
+  taken(chunk: Chunk): void {
+    this.#pending.taken(chunk);
   }
 
   /** A snapshot that was taken while nothing was being read: what it sees is forgotten. */
@@ -170,6 +171,12 @@ export class ChunkWindow implements StreamWatch {
     if (this.#reading) return;
     this.#known = visible;
     this.#forget();
+  }
+
+  /** The log of the source is flushed up to here. */
+  flushed(position: Lsn): void {
+    this.#pending.flushed(position);
+    this.#pending.ask();
   }
 
   /** Rows of the table that lack columns; `read-again` when there are too many, so that the table has to be read from its beginning. */
@@ -253,8 +260,6 @@ export class ChunkWindow implements StreamWatch {
       }
       const ready = tracked.left(chunk);
       this.#pending.shift();
-      this.#untaken += 1;
-      this.#untakenBytes += chunk.bytes;
       this.#forget();
       this.#ports.ready(ready);
     }

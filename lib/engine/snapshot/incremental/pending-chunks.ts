@@ -18,13 +18,20 @@ interface Pending {
   reached: boolean;
 }
 
-/** Chunks that were read and wait until everything that commits below their positions was received. They are ready in their order. */
+/**
+ * Chunks that were read and that the sink has not taken. They wait until everything that commits below their positions was received, and are
+ * ready in their order.
+ */
 export class PendingChunks {
   readonly #askPosition: () => void;
   #chunks: Pending[] = [];
+  /** Those that wait, and those that were ready. */
+  #count = 0;
   #bytes = 0;
   /** Everything that commits below was received. */
   #reached: Lsn = 0n;
+  /** The log of the source is flushed up to here. Of what is behind it the stream brings nothing. */
+  #flushed: Lsn = 0n;
   /** The server was asked for its position and has not answered. */
   #asked = false;
   /** It has answered at a time at which that said nothing. */
@@ -35,7 +42,7 @@ export class PendingChunks {
   }
 
   get count(): number {
-    return this.#chunks.length;
+    return this.#count;
   }
 
   /** Of their rows. */
@@ -56,17 +63,31 @@ export class PendingChunks {
       : null;
   }
 
+  /** Whether they wait for a commit to be flushed that they could see: those with `synchronous_commit = off` are visible before. */
+  get awaitFlush(): boolean {
+    const [first] = this.#chunks;
+    return first !== undefined && !this.#isFlushed(first) && !this.ready;
+  }
+
   push(chunk: Chunk): void {
     this.#chunks.push({ chunk, told: null, tellings: 0, reached: false });
+    this.#count += 1;
     this.#bytes += chunk.bytes;
+    this.flushed(chunk.flushed);
   }
 
+  /** The first does not wait any more. */
   shift(): void {
-    const first = this.#chunks.shift();
-    if (first !== undefined) this.#bytes -= first.chunk.bytes;
+    this.#chunks.shift();
   }
 
-  /** Throws away chunks, all of them or from the first of a table on. */
+  /** The sink has taken a chunk that was ready. */
+  taken({ bytes }: Chunk): void {
+    this.#count -= 1;
+    this.#bytes -= bytes;
+  }
+
+  /** Throws away chunks that wait, all of them or from the first of a table on. */
   drop(oid?: number): Chunk[] {
     const first =
       oid === undefined
@@ -74,7 +95,7 @@ export class PendingChunks {
         : this.#chunks.findIndex(({ chunk }) => chunk.table.oid === oid);
     if (first < 0) return [];
     const chunks = this.#chunks.splice(first).map(({ chunk }) => chunk);
-    for (const { bytes } of chunks) this.#bytes -= bytes;
+    for (const chunk of chunks) this.taken(chunk);
     return chunks;
   }
 
@@ -84,14 +105,20 @@ export class PendingChunks {
     this.#advance(position);
   }
 
+  /** The log of the source is flushed up to here. */
+  flushed(position: Lsn): void {
+    if (position > this.#flushed) this.#flushed = position;
+  }
+
   /**
-   * The server told its position. Where the end of the log is not written out, or is no record, it does not come up to a position that was
-   * read there: when it tells the same one again and again, and nothing came in between, there is nothing to come.
+   * The server told its position. Where the end of the log is no record, it does not come up to a position that was read there: when it
+   * tells the same one again and again, though the log is flushed, and nothing came in between, there is nothing to come.
    */
   told(position: Lsn): void {
     this.#asked = false;
     this.#advance(position);
     for (const pending of this.#chunks) {
+      if (!this.#isFlushed(pending)) continue;
       pending.tellings = pending.told === position ? pending.tellings + 1 : 1;
       pending.told = position;
       if (pending.tellings >= TELLINGS) pending.reached = true;
@@ -105,10 +132,11 @@ export class PendingChunks {
   }
 
   /**
-   * Asks the server, when chunks wait. There is one question of theirs at a time.
+   * Asks the server, when chunks wait for it. There is one question of theirs at a time.
    */
   ask(): void {
-    if (this.#asked || this.#chunks.length === 0) return;
+    const [first] = this.#chunks;
+    if (this.#asked || first === undefined || !this.#isFlushed(first)) return;
     this.#asked = true;
     this.#askAgain = false;
     this.#askPosition();
@@ -117,6 +145,10 @@ export class PendingChunks {
   /** Asks again, when the last answer said nothing. */
   askAgain(): void {
     if (this.#askAgain) this.ask();
+  }
+
+  #isFlushed({ chunk }: Pending): boolean {
+    return chunk.readAt <= this.#flushed;
   }
 
   #advance(position: Lsn): void {

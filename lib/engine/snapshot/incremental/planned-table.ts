@@ -2,7 +2,7 @@ import type {
   KeyColumn,
   PublishedTable,
 } from '../../server/published-table.js';
-import type { RawRow } from '../raw-row.js';
+import type { RawRow, RawRows } from '../raw-row.js';
 import type {
   LackingRows,
   TableProgress,
@@ -28,6 +28,8 @@ export type ReadingMark = Pick<
 export class PlannedTable {
   /** What the sink has when it has taken everything that was handed over. */
   state: TableState;
+  /** What it was when {@link PlannedTable.takeChange} was called last. */
+  #known: TableState;
   /** Values of the order key behind which reading goes on; `null` at the beginning. */
   readBehind: readonly string[] | null = null;
   /** Nothing is left to read in order, or of the whole. */
@@ -52,6 +54,7 @@ export class PlannedTable {
     touched: boolean,
   ) {
     this.state = state;
+    this.#known = state;
     this.touched = touched;
     this.rewind();
   }
@@ -59,6 +62,13 @@ export class PlannedTable {
   get progress(): TableProgress {
     const { schema, table, oid } = this.table;
     return { schema, table, oid, ...this.state };
+  }
+
+  /** Its progress, when that is another since this was called last. */
+  takeChange(): TableProgress | null {
+    if (this.state === this.#known) return null;
+    this.#known = this.state;
+    return this.progress;
   }
 
   get isDone(): boolean {
@@ -76,7 +86,7 @@ export class PlannedTable {
   }
 
   /** What was read is on its way. */
-  read(part: Part, rows: readonly RawRow[]): void {
+  read(part: Part, rows: RawRows): void {
     if (part.kind === 'keys') {
       this.readsKeys = true;
       return;
@@ -109,11 +119,7 @@ export class PlannedTable {
   }
 
   /** Rows are handed over. */
-  handOver(
-    part: Part,
-    rows: readonly RawRow[],
-    lacking: LackingRows | null,
-  ): void {
+  handOver(part: Part, rows: RawRows, lacking: LackingRows | null): void {
     if (part.kind === 'page') {
       this.#pages += 1;
       this.state = part.last

@@ -18,6 +18,7 @@ import {
   rowKey,
   type RowKey,
 } from './row-identity.js';
+import { PickedRows } from './picked-rows.js';
 import { sees, type VisibleTransactions } from './visibility.js';
 
 /** A table that is being copied, and what the stream has changed of it. */
@@ -112,18 +113,23 @@ export class TrackedTable {
   left(chunk: Chunk): ReadyChunk {
     const { visible, rows, keys } = chunk;
     const isOrdered = keys === undefined;
-    const whole: RawRow[] = [];
+    const whole: number[] = [];
     const fills: Fill[] = [];
     if (this.changed.isTruncated(visible)) return { chunk, rows: [], fills };
+    // Mostly so; no row has to be looked at.
+    if (isOrdered && !this.changed.any && !this.lacking.any)
+      return { chunk, rows, fills };
+    let place = 0;
     for (const row of rows) {
       const key = this.#keyOf(row);
       const columns = this.#missing(key, visible, isOrdered);
-      if (columns === null) whole.push(row);
+      if (columns === null) whole.push(place);
       else if (columns.length > 0) fills.push({ row, columns });
+      place += 1;
     }
     // What is not there under its key is there no more, if the snapshot sees how it got there.
     for (const key of keys ?? []) this.#supplied(rowKey(key), visible);
-    return { chunk, rows: whole, fills };
+    return { chunk, rows: new PickedRows(rows, whole), fills };
   }
 
   #identityIn(relation: Relation): RowIdentity {

@@ -1,5 +1,6 @@
 import { ConnectionFault } from '../../model/connection-fault.js';
 import { shownName } from '../../model/shown-name.js';
+import type { Blocker } from '../../telemetry/source-wait.js';
 import type { CommandSession } from '../../server/session.js';
 import { parseSnapshot } from './snapshot-text.js';
 import { nextXid } from './visibility.js';
@@ -16,11 +17,11 @@ export async function readNextXid(session: CommandSession): Promise<bigint> {
   return nextXid(age, visible);
 }
 
-/** Says who has opened a transaction that is in progress. */
-export async function describeHolder(
+/** Asks who has opened a transaction that is in progress. One of a primary is unknown to its standby. */
+export async function readHolder(
   session: CommandSession,
   xid: bigint,
-): Promise<string> {
+): Promise<Blocker> {
   const [row] = await session.query(
     'select a.pid, a.application_name, p.gid,' +
       ' pg_catalog.floor(extract(epoch from pg_catalog.now() - coalesce(a.xact_start, p.prepared))) as age' +
@@ -29,12 +30,12 @@ export async function describeHolder(
       ' left join pg_catalog.pg_prepared_xacts p on p.transaction = t.xid',
     [String(BigInt.asUintN(32, xid))],
   );
-  const age = row?.['age'] ?? null;
-  if (row === undefined || age === null) return 'transaction of another server';
-  const name = shownName(row['gid'] ?? row['application_name'] ?? '');
-  const holder =
-    row['gid'] === null
-      ? `transaction of process ${row['pid']}`
-      : 'prepared transaction';
-  return `${holder}${name === '' ? '' : ` (${name})`}, open for ${age} s`;
+  const { pid = null, gid = null, age = null } = row ?? {};
+  const name = shownName(gid ?? row?.['application_name'] ?? '') || null;
+  return {
+    for: gid === null ? 'transaction' : 'prepared_transaction',
+    pid: pid === null ? null : Number(pid),
+    ageSeconds: age === null ? null : Number(age),
+    name,
+  };
 }

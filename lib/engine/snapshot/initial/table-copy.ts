@@ -45,7 +45,7 @@ export async function copyTable(
   const handNext = async (): Promise<boolean> => {
     const { value: page } = await refusingMissing(() => pages.next());
     if (page === undefined) return false;
-    await hand(page.rows.map((row) => maker.whole(row)));
+    await hand(Array.from(page.rows, (row) => maker.whole(row)));
     return true;
   };
   try {

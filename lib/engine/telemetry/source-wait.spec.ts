@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeWait, isSameWait, type SlotWait } from './slot-wait.js';
+import { describeWait, isSameWait, type SourceWait } from './source-wait.js';
 
-const wait: SlotWait = {
+const wait: SourceWait = {
+  what: 'slot',
   for: 'transaction',
   pid: 7,
   name: 'batch',
@@ -10,7 +11,7 @@ const wait: SlotWait = {
 };
 
 describe('describeWait', () => {
-  it.each<[Partial<SlotWait>, string]>([
+  it.each<[Partial<SourceWait>, string]>([
     [
       {},
       'the transaction of process 7 of the server (application_name batch), which is 30 s old',
@@ -27,11 +28,22 @@ describe('describeWait', () => {
       { for: 'wal', pid: null, name: null, ageSeconds: null },
       'a record of the primary: run pg_log_standby_snapshot() there',
     ],
+    [
+      { for: 'lock' },
+      'a lock on a table, and so for the transaction of process 7 of the server (application_name batch), which is 30 s old',
+    ],
+    [{ pid: null, name: null }, 'a transaction of another server'],
   ])('says of %j: %s', (part, text) => {
     expect(describeWait({ ...wait, ...part })).toBe(
       `the creation of the slot waits for ${text}`,
     );
   });
+});
+
+it('says that copying waits', () => {
+  expect(describeWait({ ...wait, what: 'copy', ageSeconds: null })).toBe(
+    'copying rows waits for the transaction of process 7 of the server (application_name batch)',
+  );
 });
 
 describe('isSameWait', () => {
@@ -40,6 +52,7 @@ describe('isSameWait', () => {
     expect(isSameWait(wait, { ...wait, pid: 8 })).toBe(false);
     expect(isSameWait(wait, { ...wait, for: 'wal' })).toBe(false);
     expect(isSameWait(wait, { ...wait, name: 'other' })).toBe(false);
+    expect(isSameWait(wait, { ...wait, what: 'copy' })).toBe(false);
     expect(isSameWait(wait, null)).toBe(false);
     expect(isSameWait(null, null)).toBe(true);
   });
