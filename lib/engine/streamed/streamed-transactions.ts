@@ -126,6 +126,8 @@ export class StreamedTransactions {
    * @returns OIDs of the tables whose announcement in it is the newest
    */
   settle(transaction: StreamedTransaction): ReadonlySet<number> {
+    // Everything was let go of meanwhile.
+    if (this.#committed !== transaction) return new Set();
     this.#committed = null;
     this.#discard(transaction);
     const newest = [...transaction.announced].filter(

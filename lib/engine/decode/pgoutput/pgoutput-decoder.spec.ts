@@ -301,6 +301,60 @@ describe('truncate', () => {
   });
 });
 
+describe('a scope', () => {
+  const shape = (oid: number, table: string) =>
+    relationFrame({ oid, table, columns: [] });
+  const nameOf = (reading: PgoutputDecoder, oid: number): unknown => {
+    const decoded = reading.decode(truncateFrame([oid]));
+    return decoded.kind === 'truncate'
+      ? decoded.relations[0]?.table
+      : decoded.kind;
+  };
+
+  function scoped(): PgoutputDecoder {
+    const reading = decoder();
+    reading.decode(shape(1, 'a'));
+    reading.decode(shape(2, 'b'));
+    reading.beginScope();
+    for (const frame of [shape(1, 'x'), shape(3, 'y'), shape(4, 'z')])
+      reading.decode(frame);
+    return reading;
+  }
+
+  it('has its own tables, and beside them those of the connection', () => {
+    const reading = scoped();
+    expect([1, 2, 3, 4].map((oid) => nameOf(reading, oid))).toEqual([
+      'x',
+      'b',
+      'y',
+      'z',
+    ]);
+    expect(reading.tables).toBe(2);
+  });
+
+  it('leaves at its end those that are kept, and tells what stays of the others', () => {
+    const reading = scoped();
+    expect(reading.endScope(new Set([3]))).toMatchObject([{ table: 'a' }]);
+    expect([1, 2, 3, 4].map((oid) => nameOf(reading, oid))).toEqual([
+      'a',
+      'b',
+      'y',
+      'fault',
+    ]);
+    expect(reading.tables).toBe(3);
+  });
+
+  it('replaces what the connection had', () => {
+    const reading = scoped();
+    expect(reading.endScope(new Set([1, 3, 4]))).toEqual([]);
+    expect(nameOf(reading, 1)).toBe('x');
+    reading.beginScope();
+    expect(nameOf(reading, 1)).toBe('x');
+    reading.endScope(new Set());
+    expect(reading.tables).toBe(4);
+  });
+});
+
 describe('what is no message of protocol 1', () => {
   it('refuses an empty payload', () => {
     expect(decoder().decode(Buffer.of())).toStrictEqual(fault('empty message'));

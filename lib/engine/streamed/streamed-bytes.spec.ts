@@ -1,0 +1,266 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { streamAbortFrame } from '../../../test/support/pgoutput-frames.js';
+import { heldBy } from '../../../test/support/spill-file-in-memory.js';
+import { Keeping } from '../../../test/support/streamed/keeping.js';
+import { SpillError } from './spill-error.js';
+
+const FIRST_BLOCK = 16 * 1024;
+const HIGH = 0xffff_fff0; // near the end of transaction ids
+
+describe('a transaction that does not fit into memory', () => {
+  const large = 'x'.repeat(FIRST_BLOCK - 30);
+
+  it('ends the stream where there is no disk, with the option that helps', () => {
+    const subject = new Keeping({ bytes: 3 * FIRST_BLOCK }, false);
+    subject.part(1, [[1, 'a']], true);
+    subject.part(2, [[2, 'b']], true);
+    expect(subject.halts).toEqual([]);
+    subject.part(1, [
+      [1, large],
+      [1, large],
+    ]);
+    expect(subject.halts[0]?.halt).toMatchObject({
+      code: 'transaction_too_large',
+      detail: expect.stringContaining('option streaming has no spill'),
+    });
+  });
+
+  it('goes to disk, the largest first, and is given from there, then from memory', async () => {
+    const subject = new Keeping({ bytes: 6 * FIRST_BLOCK });
+    subject.part(1, [[1, 'a']], true);
+    subject.part(
+      2,
+      [
+        [2, 'b'],
+        [2, large],
+      ],
+      true,
+    );
+    expect(subject.files.files.size).toBe(0);
+    subject.part(1, [
+      [1, 'c'],
+      [1, 'd'],
+    ]);
+    subject.part(3, [[3, 'e']], true);
+    expect([...subject.files.files.keys()]).toEqual([2]);
+    subject.part(2, [[2, 'f']]);
+    await subject.files.finish();
+    const committed = subject.commit(2);
+    expect(subject.files.files.get(2)?.removed).toBe(false);
+    expect(await subject.textsOf(committed)).toEqual(['b', large, 'f']);
+    expect(subject.files.files.get(2)?.removed).toBe(true);
+    expect(await subject.textsOf(subject.commit(1))).toEqual(['a', 'c', 'd']);
+  });
+
+  it('keeps the server waiting while more than half of the bound is being written', async () => {
+    const subject = new Keeping({ bytes: 4 * FIRST_BLOCK });
+    subject.part(
+      1,
+      [
+        [1, 'a'],
+        [1, large],
+        [1, 'b'],
+      ],
+      true,
+    );
+    expect(subject.told).toEqual(['hold']);
+    expect(subject.transactions.bytes).toBeGreaterThan(2 * FIRST_BLOCK);
+    await subject.files.finish();
+    expect(subject.told.slice(1)).toEqual([
+      'release',
+      expect.stringMatching(/^spilled 1 /),
+    ]);
+  });
+
+  it('ends the stream when the disk may hold no more', async () => {
+    const subject = new Keeping({ bytes: 2, bytesOnDisk: 100 });
+    subject.part(1, [[1, 'a']], true);
+    await subject.files.finish();
+    expect(subject.transactions.bytesOnDisk).toBe(
+      subject.files.files.get(1)?.bytes,
+    );
+    expect(subject.halts).toEqual([]);
+    subject.part(1, [[1, 'a'.repeat(70)]]);
+    expect(subject.halts[0]?.halt).toMatchObject({
+      code: 'spill_exhausted',
+      detail: expect.stringContaining('maxSpillBytes (100)'),
+    });
+  });
+
+  it('ends the stream when writing fails, with the error of the system', async () => {
+    const subject = new Keeping({ bytes: 2 });
+    subject.part(1, [[1, 'secret']], true);
+    subject.files.writes[0]?.done.reject(
+      new SpillError('ENOSPC', 'writing a spill file failed: ENOSPC'),
+    );
+    await nextTurn();
+    expect(subject.halts[0]?.halt).toMatchObject({
+      code: 'spill_io_failed',
+      detail: 'writing a spill file failed: ENOSPC',
+    });
+  });
+});
+
+type Step = readonly [
+  what: 'rows' | 'abort' | 'abortWhole' | 'commit' | 'write',
+  a: number,
+  b: number,
+];
+
+const STEPS = fc.array(
+  fc.tuple(
+    fc.oneof(
+      { weight: 10, arbitrary: fc.constant('rows' as const) },
+      { weight: 3, arbitrary: fc.constant('abort' as const) },
+      { weight: 1, arbitrary: fc.constant('abortWhole' as const) },
+      { weight: 2, arbitrary: fc.constant('commit' as const) },
+      { weight: 2, arbitrary: fc.constant('write' as const) },
+    ),
+    fc.nat({ max: 3 }),
+    fc.nat({ max: 40_000 }),
+  ),
+  { maxLength: 80, size: 'max' },
+);
+
+/** Whatever is done with transactions, what is counted is what is held. */
+class Play {
+  readonly #subject: Keeping;
+  readonly #subxids = new Map<number, number[]>();
+  #next = HIGH;
+
+  constructor(
+    private readonly bytes: number,
+    spills: boolean,
+  ) {
+    this.#subject = new Keeping({ bytes }, spills);
+  }
+
+  async step([what, a, b]: Step): Promise<void> {
+    const { files } = this.#subject;
+    const xid = [...this.#subxids.keys()][a];
+    switch (what) {
+      case 'rows':
+        this.#rows(xid, b);
+        break;
+      case 'abort': {
+        const last = this.#subxids.get(xid ?? 0)?.pop();
+        if (xid !== undefined && last !== undefined)
+          this.#subject.take(streamAbortFrame(xid, last));
+        break;
+      }
+      case 'abortWhole':
+        if (xid === undefined) return;
+        this.#subject.take(streamAbortFrame(xid, xid));
+        this.#subxids.delete(xid);
+        break;
+      case 'commit':
+        if (xid !== undefined) await this.#commit(xid);
+        break;
+      case 'write':
+        await files.finish(1);
+    }
+    this.#check();
+  }
+
+  async finish(): Promise<void> {
+    for (const xid of this.#subxids.keys()) await this.#commit(xid);
+    await this.#subject.files.finish();
+    const { bytes, bytesOnDisk, count } = this.#subject.transactions;
+    expect({ bytes, bytesOnDisk, count }).toEqual({
+      bytes: 0,
+      bytesOnDisk: 0,
+      count: 0,
+    });
+    for (const file of this.#subject.files.files.values())
+      expect(file.removed).toBe(true);
+    expect(this.#subject.halts).toEqual([]);
+  }
+
+  #rows(known: number | undefined, size: number): void {
+    const xid = known ?? this.#xid();
+    const subxids = this.#subxids.get(xid) ?? [];
+    const isFirst = !this.#subxids.has(xid);
+    if (size % 3 === 0) subxids.push(this.#xid());
+    this.#subxids.set(xid, subxids);
+    this.#subject.part(
+      xid,
+      [[subxids.at(-1) ?? xid, 'x'.repeat(size)]],
+      isFirst,
+    );
+  }
+
+  /** Drains one, block by block: each that is given away from memory is counted no more. */
+  async #commit(xid: number): Promise<void> {
+    this.#subxids.delete(xid);
+    const { transactions, files } = this.#subject;
+    await files.finish();
+    const before = transactions.bytes;
+    const transaction = this.#subject.commit(xid);
+    expect(transactions.bytes).toBe(before);
+    const onDisk = files.files.get(xid)?.written.length ?? 0;
+    const given: Buffer[] = [];
+    let number = 0;
+    for await (const block of transaction.blocks()) {
+      if (number++ >= onDisk) given.push(block);
+      expect(transactions.bytes).toBe(before - heldBy(given));
+    }
+    transactions.settle(transaction);
+    expect(transactions.bytes).toBe(before - heldBy(given));
+  }
+
+  #check(): void {
+    const { transactions, files } = this.#subject;
+    expect(transactions.bytes).toBeGreaterThanOrEqual(files.writing);
+    expect(transactions.bytes - files.writing).toBeLessThanOrEqual(this.bytes);
+    const open = [...this.#subxids.keys()].flatMap(
+      (xid) => files.files.get(xid) ?? [],
+    );
+    const pending = files.writes.filter(({ file }) => !file.removed);
+    const onDisk =
+      open.reduce((sum, { bytes }) => sum + bytes, 0) +
+      pending.reduce(
+        (sum, { blocks }) => sum + blocks.reduce((n, b) => n + b.length, 0),
+        0,
+      );
+    expect(transactions.bytesOnDisk).toBe(onDisk);
+  }
+
+  #xid(): number {
+    const xid = this.#next;
+    this.#next = xid === 2 ** 32 - 1 ? 3 : xid + 1;
+    return xid;
+  }
+}
+
+describe('what is counted', () => {
+  it('is what is held in memory and on disk, whatever happens', async () => {
+    const seed = Date.now() | 0;
+    console.log(`seed ${seed} for the bytes of streamed transactions`);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(40_000, 300_000, 100_000_000),
+        STEPS,
+        async (bytes, steps) => {
+          const play = new Play(bytes, bytes < 100_000_000);
+          for (const step of steps) await play.step(step);
+          await play.finish();
+        },
+      ),
+      { numRuns: 200, seed },
+    );
+  });
+
+  it('is nothing once everything was let go of, also when writes end later', async () => {
+    const subject = new Keeping({ bytes: 2 });
+    subject.part(1, [[1, 'a']], true);
+    subject.part(2, [[2, 'b']], true);
+    const committed = subject.commit(1);
+    subject.transactions.clear();
+    await subject.files.finish();
+    subject.transactions.settle(committed);
+    const { bytes, bytesOnDisk, count } = subject.transactions;
+    expect([bytes, bytesOnDisk, count]).toEqual([0, 0, 0]);
+  });
+});
