@@ -18,6 +18,16 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
+  /** A whole number from 0 to below a limit. */
+  below(limit: number): number {
+    return Math.floor(this.next() * limit);
+  }
+
+  /** One of the items. */
+  of<const T>(items: readonly [T, ...T[]]): T {
+    return items[this.below(items.length)] ?? items[0];
+  }
+
   /** The same items in another order. */
   shuffled<T>(items: readonly T[]): T[] {
     return items
