@@ -271,6 +271,49 @@ describe('a session that reads by COPY', () => {
     proxy.reset();
     expect(await slow).toHaveLength(1);
   }, 60_000);
+
+  it('waits for a row, for a lock and for a large row on a slow network, also where the server does not track what its sessions do', async () => {
+    const database = await suite.database();
+    await database.query(
+      `create table t (id int); alter database "${database.name}" set track_activities = off`,
+    );
+    const proxy = await TcpProxy.start(suite.server.connection);
+    onTestFinished(() => proxy.close());
+    proxy.throttle(MEGABYTE);
+    let connected = 0;
+    const behindProxy = await opened(database, {
+      connection: () => {
+        connected += 1;
+        return connected === 1
+          ? { ...database.connection, port: proxy.port }
+          : database.url;
+      },
+    });
+    const large = all(
+      behindProxy.copy(
+        `copy (select pg_catalog.repeat('x', ${28 * MEGABYTE})) to stdout`,
+        LIMITS,
+      ),
+    );
+    const searching = await opened(database);
+    const late = all(
+      searching.copy('copy (select pg_catalog.pg_sleep(28)) to stdout', LIMITS),
+    );
+    const holder = await database.connect();
+    await holder.query('begin; lock table t');
+    const locking = await opened(database);
+    const locked = locking.commands.queryPatiently(
+      'begin; lock table public.t in access share mode',
+    );
+    // It may fail first.
+    locked.catch(() => {});
+    expect(await Promise.all([large, late])).toMatchObject([
+      { length: 1 },
+      { length: 1 },
+    ]);
+    await holder.query('commit');
+    await locked;
+  }, 60_000);
 });
 
 /** Waits until a figure does not change any more. */

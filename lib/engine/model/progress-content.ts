@@ -1,5 +1,4 @@
 import { formatLsn, type Lsn, parseLsn } from './lsn.js';
-import { isName } from './names.js';
 import {
   type Bound,
   type LackingRows,
@@ -12,6 +11,8 @@ import {
 
 /** Columns of an index, at most. */
 const MOST_COLUMNS = 32;
+/** Of a name, which has 63 bytes at most in the encoding of its database; in UTF-8 one of them may take three. */
+const MOST_NAME_BYTES = 3 * 63;
 
 const LETTERS = {
   uncleared: 'u',
@@ -223,7 +224,12 @@ function readColumns(content: unknown): readonly string[] | null {
 }
 
 function readName(content: unknown): string | null {
-  return typeof content === 'string' && isName(content) ? content : null;
+  const name = readValue(content);
+  return name === null ||
+    name === '' ||
+    Buffer.byteLength(name) > MOST_NAME_BYTES
+    ? null
+    : name;
 }
 
 /** A text that a server can hold. */

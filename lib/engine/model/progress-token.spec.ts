@@ -278,7 +278,7 @@ describe('the progress of a snapshot', () => {
     ['with a negative OID', [['p', ['t'], [-1]]]],
     ['with an OID that is too large', [['p', ['t'], [2 ** 32]]]],
     ['with an empty name', [['p', [''], [7]]]],
-    ['with a name that is too long', [['p', ['t'.repeat(64)], [7]]]],
+    ['with a name that is too long', [['p', ['t'.repeat(190)], [7]]]],
     ['with a name with a NUL', [['p', ['t\0'], [7]]]],
     [
       'with a schema without tables',
@@ -345,6 +345,17 @@ describe('the progress of a snapshot', () => {
     expect(
       decodeProgress(forged(reading([[['a', 'o']], ['1']], null))).tables,
     ).toMatchObject([{ state: 'reading', bound: { values: ['1'] } }]);
+  });
+
+  it('is read where the encoding of the database has shorter names than UTF-8', () => {
+    // Of LATIN1 and of KOI8R.
+    for (const text of ['é', '│'].map((character) => character.repeat(63))) {
+      const written = {
+        ...SOME,
+        tables: [{ schema: text, table: text, oid: 7, state: 'done' as const }],
+      };
+      expect(decodeProgress(encodeProgress(written))).toEqual(written);
+    }
   });
 
   it('is short with thousands of tables', () => {

@@ -10,7 +10,7 @@ import type { CommandSession, TextRow } from './session.js';
  * @see {@link https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SESSION | pg_blocking_pids}
  */
 const QUERY = `
-  select coalesce(a.state, 'active') = 'active' and a.wait_event is distinct from 'ClientWrite' as under_way,
+  select coalesce(a.state, 'active') in ('active', 'disabled') and coalesce(a.wait_event, '') not in ('ClientRead', 'ClientWrite') as under_way,
     b.pid, h.application_name, p.gid,
     pg_catalog.floor(extract(epoch from pg_catalog.now() - coalesce(p.prepared, h.xact_start))) as age
   from pg_catalog.pg_stat_activity a
@@ -26,7 +26,8 @@ const QUERY = `
 
 /**
  * Asks how the command of the process `pid` of the server gets on. It is not under way when the process has sent all that there is, or waits
- * for its client to take it: nothing but a fault of the connection keeps that from a client which reads.
+ * for its client to take it: nothing but a fault of the connection keeps that from a client which reads. Where `track_activities` is
+ * off only what it waits for says so.
  */
 export async function readProcessProgress(
   session: CommandSession,

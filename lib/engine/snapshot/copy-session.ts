@@ -101,7 +101,6 @@ export class CopySession {
     this.#outlet.take = (bytes, start, end) => {
       // Each message is one row and its newline. Without the name of an encoding it is faster.
       const line = bytes.toString(undefined, start, end - 1);
-      silence.heard();
       queue.add(line, end - start - 1);
     };
     this.#client.query(sql).then(
