@@ -36,6 +36,8 @@ const GOOD: ModeReport = {
   ),
   failed: 0,
   orphans: 0,
+  filesLeft: 0,
+  killsWithFiles: 40,
   killsInCopies: 40,
   copies: 2,
   chunks: 500,
@@ -95,6 +97,7 @@ describe('the report', () => {
     'differences',
     'repeatedAfterStop',
     'begunAgain',
+    'filesLeft',
     'failed',
     'orphans',
   ])('complains of %s in every mode', (figure) => {
@@ -132,6 +135,14 @@ describe('the report', () => {
     for (const name of MODE_NAMES)
       expect(complaints(name, { ...GOOD, killsInCopies: 9 })).toHaveLength(
         MODES[name].snapshot === null ? 0 : 1,
+      );
+  });
+
+  it('complains of kills that met no file where there has to be one', () => {
+    const without = { ...GOOD, killsWithFiles: 9 };
+    for (const name of MODE_NAMES)
+      expect(complaints(name, without)).toHaveLength(
+        MODES[name].streaming === 'on disk' ? 1 : 0,
       );
   });
 

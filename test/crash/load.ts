@@ -3,6 +3,8 @@ import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
 import { PausableLoop } from '../support/pausable-loop.js';
 import type { TestDatabase } from '../support/test-database.js';
 import { waitFor } from '../support/wait-for.js';
+import { message } from './messages.js';
+import { OpenTransactions } from './open-transactions.js';
 import { FILL_STOCK, STOCK_TABLES, stockStatements } from './stock.js';
 
 /**
@@ -34,13 +36,10 @@ function tables(eventId: string): string {
     create table journal(id bigint primary key, tells boolean not null, calls boolean not null)`;
 }
 
-/** Prefix of the messages; the content is the number of the transaction. */
-const PREFIX = 'crash';
-
 /** Between two transactions: a reader that is killed again and again has to keep up. */
 const PAUSE_MS = 10;
-/** With rows to copy, which take their time. */
-const STOCKED_PAUSE_MS = 50;
+/** With rows to copy, or transactions beside it, which take their time. */
+const LONG_PAUSE_MS = 50;
 /** So many transactions at most that the mirror does not have, where that is asked: a copy beside the stream waits for it. */
 const MOST_AHEAD = 12;
 /** 6 MB: three times as much as is kept of a transaction before the sink reads it while it arrives. */
@@ -73,10 +72,6 @@ function statements(
   ];
 }
 
-function message(n: number, transactional: boolean): string {
-  return `select pg_logical_emit_message(${transactional}, '${PREFIX}', '${n}')`;
-}
-
 function largeStatements(n: number): readonly string[] {
   return [
     'delete from bulk',
@@ -97,35 +92,53 @@ export class Load {
     private readonly client: Client,
     private readonly stocked: boolean,
     private readonly applied: (() => Promise<number | null>) | null,
+    private readonly beside: readonly OpenTransactions[],
   ) {
-    const pause = stocked ? STOCKED_PAUSE_MS : PAUSE_MS;
+    const pause = stocked || beside.length > 0 ? LONG_PAUSE_MS : PAUSE_MS;
     this.#loop = new PausableLoop((n) => this.#step(n), pause);
   }
 
   /**
    * @param stocked - whether there are rows before it begins, among which it writes too
    * @param applied - gives the number of the last transaction that was applied; `null` before there is any
+   * @param open - whether there are transactions beside it that stay open
    */
   static async create(
     source: TestDatabase,
     stocked = false,
     applied: (() => Promise<number | null>) | null = null,
+    open = false,
   ): Promise<Load> {
     if (stocked) await source.query(FILL_STOCK);
-    return new Load(await source.connect(), stocked, applied);
+    const beside = open
+      ? await OpenTransactions.create(() => source.connect())
+      : [];
+    return new Load(await source.connect(), stocked, applied, beside);
   }
 
   resume(): void {
     this.#loop.resume();
+    for (const one of this.beside) one.resume();
   }
 
   /** Resolves when no transaction runs. */
-  pause(): Promise<void> {
-    return this.#loop.pause();
+  async pause(): Promise<void> {
+    await Promise.all(this.#loops.map((one) => one.pause()));
   }
 
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  async stop(): Promise<void> {
+    await Promise.all(this.#loops.map((one) => one.stop()));
+  }
+
+  /** Leaves a transaction open until it is resumed, while it is paused, and goes on beside it. */
+  async leaveOpen(): Promise<void> {
+    await this.beside[0]?.open();
+    this.#loop.resume();
+  }
+
+  /** Sends messages that are rolled back, in the next transactions that stay open. */
+  makeUnclear(): void {
+    for (const one of this.beside) one.makeUnclear();
   }
 
   /** Makes the next transaction a large one. */
@@ -146,6 +159,10 @@ export class Load {
       message: 'the load to move',
       timeout: 30_000,
     });
+  }
+
+  get #loops(): readonly (PausableLoop | OpenTransactions)[] {
+    return [this.#loop, ...this.beside];
   }
 
   async #step(n: number): Promise<void> {

@@ -1,6 +1,6 @@
 import type { SnapshotMode } from '../../lib/index.js';
 
-/** Where a process of ours is killed, other than at a random moment. Except for `idle`, the sink stands there and waits. */
+/** Where a process of ours is killed, other than at a random moment. Mostly the sink stands there and waits. */
 export type Point =
   /** Half of the changes of a transaction are written, in a database transaction that is open. */
   | 'in a transaction'
@@ -28,6 +28,10 @@ export type Point =
   | 'in a page'
   /** A page is committed, and the promise of the handler has not resolved. */
   | 'before the ack of a page'
+  /** A part of a transaction that still runs is there, on disk where the mode has one. The sink has nothing to do with it. */
+  | 'while it is held'
+  /** Half of a block of a running transaction is written to its file. */
+  | 'while it is written to disk'
   /** All that there is was confirmed to the server. */
   | 'idle'
   /** The application was asked to end, and waits for its sink, which stands as `in a transaction`. */
@@ -48,6 +52,8 @@ export interface Mode {
   readonly chunkRepeats: readonly Point[];
   /** How many chunks may hold rows, after a crash, that were copied before. */
   readonly mayCopyAgain: number;
+  /** Where large transactions are kept while they run; `null` when the server keeps them. */
+  readonly streaming: 'in memory' | 'on disk' | null;
 }
 
 /** Of the modes with batches. */
@@ -56,16 +62,21 @@ export const MAX_TRANSACTIONS = 10;
 /** Of the mode `incremental`. */
 export const CHUNK_ROWS = 100;
 
+/** Of the mode `spilled`: less than a transaction that stays open has. */
+export const SPILLED_ABOVE = 128 * 1024;
+
 const NO_SNAPSHOT = {
   snapshot: null,
   chunkRepeats: [],
   mayCopyAgain: 0,
 } as const;
+const PLAIN = { streaming: null } as const;
 const ONCE = {
   repeats: [],
   mayRepeat: 0,
   messages: false,
   ...NO_SNAPSHOT,
+  ...PLAIN,
 } as const;
 
 /** Here a later mode is added, and its options in `programs/mode-programs.ts`. */
@@ -105,6 +116,7 @@ export const MODES = {
     mayRepeat: 1,
     messages: false,
     ...NO_SNAPSHOT,
+    ...PLAIN,
   },
   'lib-batch': {
     points: [
@@ -120,6 +132,7 @@ export const MODES = {
     mayRepeat: MAX_TRANSACTIONS,
     messages: false,
     ...NO_SNAPSHOT,
+    ...PLAIN,
   },
   messages: {
     points: [
@@ -135,6 +148,7 @@ export const MODES = {
     mayRepeat: 0,
     messages: true,
     ...NO_SNAPSHOT,
+    ...PLAIN,
   },
   incremental: {
     points: [
@@ -168,6 +182,7 @@ export const MODES = {
     chunkRepeats: ['before the ack of a chunk', 'before the store of a chunk'],
     // Read anew, after rows were inserted among its own, a chunk ends earlier, and the next one has the rest.
     mayCopyAgain: 2,
+    ...PLAIN,
   },
   initial: {
     points: [
@@ -181,6 +196,33 @@ export const MODES = {
     ],
     ...ONCE,
     snapshot: 'initial',
+  },
+  streamed: {
+    points: [
+      'while it is held',
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+    messages: true,
+    streaming: 'in memory',
+  },
+  spilled: {
+    points: [
+      'while it is held',
+      'while it is written to disk',
+      'in a transaction',
+      'while it arrives',
+      'before the ack',
+      'idle',
+      'while draining',
+    ],
+    ...ONCE,
+    messages: true,
+    streaming: 'on disk',
   },
 } as const satisfies Record<string, Mode>;
 

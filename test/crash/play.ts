@@ -58,6 +58,8 @@ export async function play(
       ...copies.andThose({ ...examination, ...copied }),
       copies: copies.count,
       killsInCopies: copies.kills,
+      filesLeft: stage.spillFiles.left,
+      killsWithFiles: stage.spillFiles.kills,
       repeatedAfterStop,
       points,
       failed: failure === null ? 0 : 1,

@@ -9,6 +9,10 @@ export interface ModeReport extends Examination, CopyExamination {
   readonly killsInCopies: number;
   /** Copies of everything that came to their end, each of which was compared with the source. */
   readonly copies: number;
+  /** Files of running transactions on disk that nobody has removed. */
+  readonly filesLeft: number;
+  /** Kills that met such files. */
+  readonly killsWithFiles: number;
   /** Deliveries that a clean stop had repeated. */
   readonly repeatedAfterStop: number;
   /** Points, and the random moments, to how often a process was killed there. */
@@ -23,11 +27,18 @@ export interface ModeReport extends Examination, CopyExamination {
 /** Of the kills of a mode with a snapshot. */
 const IN_COPIES = 0.25;
 
+/** Points at which a transaction that is kept on disk has a file. */
+const WITH_FILES: readonly Point[] = [
+  'while it is held',
+  'while it is written to disk',
+];
+
 const MUST_BE_ZERO = [
   'lost',
   'differences',
   'repeatedAfterStop',
   'begunAgain',
+  'filesLeft',
   'failed',
   'orphans',
 ] as const satisfies readonly (keyof ModeReport)[];
@@ -49,6 +60,7 @@ export function complaints(name: ModeName, report: ModeReport): string[] {
       ? [`appliedTwice is ${report.appliedTwice}`]
       : []),
     ...copyComplaints(mode, report),
+    ...fileComplaints(mode, report),
     ...(report.redelivered < again
       ? [
           `redelivered is ${report.redelivered}, below ${again} kills at points where something has to come again`,
@@ -81,6 +93,15 @@ function copyComplaints(mode: Mode, report: ModeReport): string[] {
       ? [`only ${report.killsInCopies} of ${report.kills} kills met a copy`]
       : []),
   ];
+}
+
+function fileComplaints({ streaming }: Mode, report: ModeReport): string[] {
+  const least = killsAt(WITH_FILES, report);
+  return streaming === 'on disk' && report.killsWithFiles < least
+    ? [
+        `killsWithFiles is ${report.killsWithFiles}, below ${least} kills at points where there are files`,
+      ]
+    : [];
 }
 
 function killsAt(points: readonly Point[], report: ModeReport): number {

@@ -7,6 +7,8 @@ import { waitFor } from '../support/wait-for.js';
 import { CREATE_LEDGER, lastApplied } from './examine.js';
 import { Load, LOAD_TABLES } from './load.js';
 import { type Mode, type ModeName, MODES, type Plant } from './modes.js';
+import { OPEN_TABLES, WORK_MEM } from './open-transactions.js';
+import { SpillFiles } from './spill-files.js';
 
 const PROGRAM = path.join(import.meta.dirname, 'programs', 'application.js');
 const CATCH_UP_MS = 60_000;
@@ -18,6 +20,8 @@ const REACH_MS = 90_000;
 export class Stage {
   readonly slot: string;
   readonly #applications: ApplicationProcess[] = [];
+  /** Before the application was started, in milliseconds since 1970-01-01 UTC. */
+  #began = 0;
 
   private constructor(
     readonly source: TestDatabase,
@@ -25,6 +29,7 @@ export class Stage {
     readonly load: Load,
     readonly mode: ModeName,
     private readonly plant: Plant | null,
+    readonly spillFiles: SpillFiles,
   ) {
     this.slot = `slot_${source.name}`;
   }
@@ -40,13 +45,25 @@ export class Stage {
       `${LOAD_TABLES.source}; create publication p for all tables`,
     );
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}`);
-    const { snapshot } = MODES[mode];
+    const { snapshot, streaming } = MODES[mode];
+    if (streaming !== null) {
+      for (const database of [source, target])
+        await database.query(OPEN_TABLES);
+      await source.query(
+        `alter database "${source.name}" set logical_decoding_work_mem = '${WORK_MEM}'`,
+      );
+    }
     const load = await Load.create(
       source,
       snapshot !== null,
       snapshot === null ? null : () => lastApplied(target),
+      streaming !== null,
     );
-    return new Stage(source, target, load, mode, plant);
+    // It goes with the server's own files, whatever happens.
+    const spillFiles = new SpillFiles(
+      path.join(path.dirname(server.dataFolder), `spill_${source.name}`),
+    );
+    return new Stage(source, target, load, mode, plant, spillFiles);
   }
 
   get promise(): Mode {
@@ -71,6 +88,7 @@ export class Stage {
 
   /** Starts the application; it does not wait for it. */
   start(): void {
+    this.#began = Date.now();
     this.#applications.push(
       new ApplicationProcess(PROGRAM, {
         MODE: this.mode,
@@ -79,6 +97,7 @@ export class Stage {
         SLOT: this.slot,
         RUN: String(this.run + 1),
         PLANT: this.plant ?? '',
+        SPILL_DIR: this.spillFiles.folder,
       }),
     );
   }
@@ -109,9 +128,23 @@ export class Stage {
     await this.application.says('draining', { timeout: REACH_MS });
   }
 
+  /** Waits until nothing is to be done, and sees to it that the server sends transactions while they run. */
+  async streams(): Promise<void> {
+    await this.application.says('streaming', { timeout: BOOT_MS });
+    await this.idle();
+    if (!this.application.said.includes('plain')) return;
+    await this.close();
+    this.start();
+    await this.application.says('streaming', { timeout: BOOT_MS });
+  }
+
   /** SIGKILL, and the server has noticed. */
   async kill(): Promise<void> {
     await this.application.kill();
+    await this.spillFiles.afterKill(
+      this.#began,
+      this.application.said.includes('streaming'),
+    );
     await waitFor(
       async () => {
         const slot = await readSlot(this.source, this.slot);
@@ -134,6 +167,7 @@ export class Stage {
       throw new Error(
         `The application ended with ${code ?? signal}:\n${this.application.output}`,
       );
+    await this.spillFiles.afterEnd();
   }
 
   /** Pauses the load, and waits until everything is confirmed. */

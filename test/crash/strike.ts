@@ -31,6 +31,7 @@ const STRIKES: Readonly<Record<Place, Strike>> = {
   async 'at a random moment'(stage, { delay }) {
     // Beside a copy a few are enough: it waits for each of them.
     if (stage.promise.snapshot === null || delay < 0.25) stage.load.makeLarge();
+    if (delay < 0.25) stage.load.makeUnclear();
     await sleep(delay * LATEST_MS);
     await stage.kill();
   },
@@ -45,6 +46,20 @@ const STRIKES: Readonly<Record<Place, Strike>> = {
     stage.load.makeLarge();
     await stage.stands(place);
     await stage.kill();
+  },
+
+  async 'while it is held'(stage, { place }) {
+    await stage.streams();
+    await stage.load.leaveOpen();
+    await stage.stand(place);
+    await stage.stands(place);
+    await stage.kill();
+  },
+
+  async 'while it is written to disk'(stage, kill) {
+    await stage.streams();
+    stage.load.resume();
+    await standing(stage, kill);
   },
 
   async 'while draining'(stage, { place, delay }) {

@@ -10,7 +10,8 @@ import { say, setting } from '../../apps/settings.js';
 import { TargetModule } from '../../apps/target.module.js';
 import { waitFor } from '../../support/wait-for.js';
 import { LOADED_TABLES } from '../load.js';
-import { isModeName, MODES } from '../modes.js';
+import { isModeName, type Mode, MODES, type Point } from '../modes.js';
+import { standInWrites } from './half-writes.js';
 import { MODE_PROGRAMS } from './mode-programs.js';
 import { Points, PointsModule } from './points.js';
 import { Work } from './work.js';
@@ -18,7 +19,7 @@ import { Work } from './work.js';
 const mode = setting('MODE');
 if (!isModeName(mode)) throw new Error('MODE is none of the modes.');
 const { sink, options } = MODE_PROGRAMS[mode];
-const { snapshot } = MODES[mode];
+const { snapshot, streaming }: Mode = MODES[mode];
 
 @Module({
   imports: [
@@ -41,6 +42,9 @@ const { snapshot } = MODES[mode];
 })
 class CrashApplication {}
 
+const HELD: Point = 'while it is held';
+const HELD_MS = 30_000;
+
 const application = await NestFactory.createApplicationContext(
   CrashApplication,
   { logger: ['warn', 'error', 'fatal'] },
@@ -48,11 +52,13 @@ const application = await NestFactory.createApplicationContext(
 application.enableShutdownHooks();
 const pipeline = application.get<Pipeline>(getPipelineToken());
 const points = application.get(Points);
+if (streaming === 'on disk') await standInWrites(points);
 
 process.on('message', (sentence) => {
   const [word, first, second] = String(sentence).split(' / ');
   if (word === 'stand' && first !== undefined)
     points.want(first, Number(second));
+  if (word === 'stand' && first === HELD) void sayWhenHeld();
   if (word === 'wait') void sayWhenWaiting();
   // Its end, whatever that is, is told by what is stored.
   if (word === 'copy') pipeline.snapshot(LOADED_TABLES).catch(() => {});
@@ -72,6 +78,7 @@ pipeline.on('batch', () => {
 pipeline.on('state', ({ to }) => {
   // Which halts are none for the parent is decided above.
   if (to !== 'halted') say(to);
+  if (to === 'streaming' && pipeline.status().streamed === null) say('plain');
 });
 say('booted');
 if (pipeline.state === 'streaming') say('streaming');
@@ -86,6 +93,18 @@ async function sayWhenWaiting(): Promise<void> {
     { message: 'a transaction to wait' },
   );
   say('waiting');
+}
+
+/** Says when a part of a transaction has arrived that still runs. */
+async function sayWhenHeld(): Promise<void> {
+  await waitFor(
+    () => {
+      const { bytes = 0, bytesOnDisk = 0 } = pipeline.status().streamed ?? {};
+      return (streaming === 'on disk' ? bytesOnDisk : bytes) > 0;
+    },
+    { message: 'a part of a transaction', timeout: HELD_MS },
+  );
+  say(`stands ${HELD}`);
 }
 
 /** Does what the remedy says of a copy that was killed. */

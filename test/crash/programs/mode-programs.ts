@@ -2,7 +2,12 @@ import type { Type } from '@nestjs/common';
 import type { PipelineOptions } from '../../../lib/index.js';
 import type { Delivery } from '../../../lib/engine/model/delivery.js';
 import { setting } from '../../apps/settings.js';
-import { CHUNK_ROWS, MAX_TRANSACTIONS, type ModeName } from '../modes.js';
+import {
+  CHUNK_ROWS,
+  MAX_TRANSACTIONS,
+  type ModeName,
+  SPILLED_ABOVE,
+} from '../modes.js';
 import { BatchSink } from './batch.sink.js';
 import { CopyingSink, CopyingStoreSink } from './copying.sinks.js';
 import { MessagesSink } from './messages.sink.js';
@@ -19,6 +24,8 @@ export interface ModeProgram {
 }
 
 const CHUNKS = { mode: 'incremental', chunkRows: CHUNK_ROWS } as const;
+/** More than there ever is. */
+const MAX_SPILL_BYTES = 1024 ** 3;
 const BATCH = { maxTransactions: MAX_TRANSACTIONS, maxDelayMs: 1_000 };
 
 export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
@@ -64,6 +71,23 @@ export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
     }),
   },
   initial: { sink: CopyingSink, options: () => ({ snapshot: true }) },
+  streamed: {
+    sink: MessagesSink,
+    options: () => ({ messages: true, streaming: {} }),
+  },
+  spilled: {
+    sink: MessagesSink,
+    options: () => ({
+      messages: true,
+      maxInflightBytes: SPILLED_ABOVE,
+      streaming: {
+        spill: {
+          dir: setting('SPILL_DIR'),
+          maxSpillBytes: MAX_SPILL_BYTES,
+        },
+      },
+    }),
+  },
 };
 
 /** Its checkpoint is stored on its own. */

@@ -20,6 +20,10 @@ export class Points {
     this.#passes = passes;
   }
 
+  wants(point: Point): boolean {
+    return point === this.#wanted;
+  }
+
   /** Stands here for ever when one of these points is wanted, and says so: what follows is a SIGKILL. */
   async at(...points: readonly Point[]): Promise<void> {
     const point = points.find((one) => one === this.#wanted);
