@@ -75,6 +75,7 @@ const aside: ReplicationMessage[] = [
   { kind: 'relation', relation },
   { kind: 'type', oid: 20_000, schema: 'public', name: 'mood' },
   { kind: 'origin', lsn: 1n, name: 'elsewhere' },
+  { kind: 'abort', xid: 9, subxid: 10 },
 ];
 
 function assembler(
@@ -267,7 +268,7 @@ describe('grouping', () => {
     ]);
   });
 
-  it('takes relation, type and origin anywhere, as nothing', () => {
+  it('takes relation, type, origin and the abort of what was never sent anywhere, as nothing', () => {
     expect(
       feed(
         assembler(),

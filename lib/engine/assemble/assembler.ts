@@ -86,6 +86,7 @@ export class Assembler {
         return null;
       case 'type':
       case 'origin':
+      case 'abort':
         return null;
       case 'begin':
         return this.#begin(message);

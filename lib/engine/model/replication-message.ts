@@ -32,6 +32,17 @@ export interface OriginMessage {
   readonly name: string;
 }
 
+/**
+ * A transaction, or a part of it, was rolled back of which nothing was sent. PostgreSQL 18 says so now and then of large transactions, though
+ * only streams of running transactions have this message.
+ */
+export interface AbortMessage {
+  readonly kind: 'abort';
+  readonly xid: number;
+  /** The subtransaction; the same as `xid` when the whole transaction was. */
+  readonly subxid: number;
+}
+
 /** Announces the shape of a table before the first row of it, and again whenever the shape may have changed. */
 export interface RelationMessage {
   readonly kind: 'relation';
@@ -97,6 +108,7 @@ export type ReplicationMessage =
   | BeginMessage
   | CommitMessage
   | OriginMessage
+  | AbortMessage
   | RelationMessage
   | TypeMessage
   | InsertMessage

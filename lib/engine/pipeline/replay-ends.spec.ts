@@ -125,7 +125,8 @@ describe('a transaction that cannot be run through', () => {
 
   it('halts when its file cannot be read', async () => {
     const connection = new StreamedIntake(
-      new OneFile(async function* () {
+      new OneFile(async function* (written) {
+        yield* written.slice(0, 0);
         throw new SpillError('EIO', 'reading a spill file failed: EIO');
       }),
     );

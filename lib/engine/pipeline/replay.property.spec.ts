@@ -158,7 +158,8 @@ class Connection {
     }
     await this.#rest();
     const fault = this.#fault;
-    if (fault !== null && !(fault instanceof PlainReadingFault)) throw fault;
+    if (fault !== null && !(fault instanceof PlainReadingFault))
+      throw new Error('The intake has failed.', { cause: fault });
     return {
       works: await Promise.all(this.works),
       fault,

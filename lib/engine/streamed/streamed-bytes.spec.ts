@@ -21,10 +21,10 @@ describe('a transaction that does not fit into memory', () => {
       [1, large],
       [1, large],
     ]);
-    expect(subject.halts[0]?.halt).toMatchObject({
-      code: 'transaction_too_large',
-      detail: expect.stringContaining('option streaming has no spill'),
-    });
+    expect(subject.halts[0]?.halt.code).toBe('transaction_too_large');
+    expect(subject.halts[0]?.halt.detail).toContain(
+      'option streaming has no spill',
+    );
   });
 
   it('goes to disk, the largest first, and is given from there, then from memory', async () => {
@@ -83,10 +83,8 @@ describe('a transaction that does not fit into memory', () => {
     );
     expect(subject.halts).toEqual([]);
     subject.part(1, [[1, 'a'.repeat(70)]]);
-    expect(subject.halts[0]?.halt).toMatchObject({
-      code: 'spill_exhausted',
-      detail: expect.stringContaining('maxSpillBytes (100)'),
-    });
+    expect(subject.halts[0]?.halt.code).toBe('spill_exhausted');
+    expect(subject.halts[0]?.halt.detail).toContain('maxSpillBytes (100)');
   });
 
   it('ends the stream when writing fails, with the error of the system', async () => {
@@ -168,14 +166,13 @@ class Play {
     for (const xid of this.#subxids.keys()) await this.#commit(xid);
     await this.#subject.files.finish();
     const { bytes, bytesOnDisk, count } = this.#subject.transactions;
-    expect({ bytes, bytesOnDisk, count }).toEqual({
-      bytes: 0,
-      bytesOnDisk: 0,
-      count: 0,
-    });
+    equal(
+      { bytes, bytesOnDisk, count },
+      { bytes: 0, bytesOnDisk: 0, count: 0 },
+    );
     for (const file of this.#subject.files.files.values())
-      expect(file.removed).toBe(true);
-    expect(this.#subject.halts).toEqual([]);
+      equal(file.removed, true);
+    equal(this.#subject.halts, []);
   }
 
   #rows(known: number | undefined, size: number): void {
@@ -198,22 +195,22 @@ class Play {
     await files.finish();
     const before = transactions.bytes;
     const transaction = this.#subject.commit(xid);
-    expect(transactions.bytes).toBe(before);
+    equal(transactions.bytes, before);
     const onDisk = files.files.get(xid)?.written.length ?? 0;
     const given: Buffer[] = [];
     let number = 0;
     for await (const block of transaction.blocks()) {
       if (number++ >= onDisk) given.push(block);
-      expect(transactions.bytes).toBe(before - heldBy(given));
+      equal(transactions.bytes, before - heldBy(given));
     }
     transactions.settle(transaction);
-    expect(transactions.bytes).toBe(before - heldBy(given));
+    equal(transactions.bytes, before - heldBy(given));
   }
 
   #check(): void {
     const { transactions, files } = this.#subject;
-    expect(transactions.bytes).toBeGreaterThanOrEqual(files.writing);
-    expect(transactions.bytes - files.writing).toBeLessThanOrEqual(this.bytes);
+    const inBlocks = transactions.bytes - files.writing;
+    equal(inBlocks >= 0 && inBlocks <= this.bytes, true);
     const open = [...this.#subxids.keys()].flatMap(
       (xid) => files.files.get(xid) ?? [],
     );
@@ -224,7 +221,7 @@ class Play {
         (sum, { blocks }) => sum + blocks.reduce((n, b) => n + b.length, 0),
         0,
       );
-    expect(transactions.bytesOnDisk).toBe(onDisk);
+    equal(transactions.bytesOnDisk, onDisk);
   }
 
   #xid(): number {
@@ -264,3 +261,7 @@ describe('what is counted', () => {
     expect([bytes, bytesOnDisk, count]).toEqual([0, 0, 0]);
   });
 });
+
+function equal(actual: unknown, expected: unknown): void {
+  expect(actual).toEqual(expected);
+}

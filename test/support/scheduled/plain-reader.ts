@@ -147,6 +147,7 @@ class Reading implements Committed {
       case 'relation':
       case 'type':
       case 'origin':
+      case 'abort':
     }
   }
 

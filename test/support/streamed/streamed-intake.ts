@@ -1,3 +1,4 @@
+import { changesOf } from '../changes-of.js';
 import type { AssemblerOptions } from '../../../lib/engine/assemble/assembler.js';
 import type { StreamedWork } from '../../../lib/engine/deliver/work.js';
 import { type Deferred, deferred } from '../../../lib/engine/model/deferred.js';
@@ -138,8 +139,10 @@ export class StreamedIntake {
   /** Values of the column `v`, by transaction. */
   get values(): unknown[] {
     return this.pushed.map((work) =>
-      work.kind === 'transaction' && Array.isArray(work.transaction.changes)
-        ? work.transaction.changes.map(({ record }) => record.v)
+      work.kind === 'transaction'
+        ? changesOf(work.transaction).map((change) =>
+            change.op === 'insert' ? change.record['v'] : change.op,
+          )
         : work.kind,
     );
   }

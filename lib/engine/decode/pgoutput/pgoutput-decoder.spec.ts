@@ -5,6 +5,7 @@ import {
   messageFrame,
   originFrame,
   relationFrame,
+  streamAbortFrame,
   truncateFrame,
   typeFrame,
 } from '../../../../test/support/pgoutput-frames.js';
@@ -44,6 +45,14 @@ describe('transaction messages', () => {
       lsn: 7n,
       name: 'søur',
     });
+  });
+});
+
+it('reads the abort that a server sends though nothing of the transaction was (E08)', () => {
+  expect(decoder().decode(streamAbortFrame(700, HIGH))).toStrictEqual({
+    kind: 'abort',
+    xid: 700,
+    subxid: HIGH,
   });
 });
 
@@ -360,7 +369,7 @@ describe('what is no message of protocol 1', () => {
     expect(decoder().decode(Buffer.of())).toStrictEqual(fault('empty message'));
   });
 
-  it.each(['S', 'E', 'c', 'A', 'b', 'P', 'K', 'r', 'p', 'Z', '\0'])(
+  it.each(['S', 'E', 'c', 'b', 'P', 'K', 'r', 'p', 'Z', '\0'])(
     'does not support the tag %j, and shows it alone (E08)',
     (tag) => {
       expect(decoder().decode(Buffer.from(`${tag}secret`))).toStrictEqual({

@@ -19,6 +19,7 @@ import {
   rowLayout,
 } from './row-layout.js';
 import { RowLayouts } from './row-layouts.js';
+import { readStreamAbort } from './stream-messages.js';
 import {
   readBegin,
   readCommit,
@@ -28,6 +29,7 @@ import {
 
 /** Messages of protocol version 1 by their first byte, as fault texts name them. */
 const NAMES: ReadonlyMap<number, string> = new Map([
+  [0x41, 'abort'], // A
   [0x42, 'begin'], // B
   [0x43, 'commit'], // C
   [0x44, 'delete'], // D
@@ -101,6 +103,10 @@ export class PgoutputDecoder implements Decoder {
         return readOrigin(reader);
       case 0x4d:
         return readLogicalMessage(reader);
+      case 0x41: {
+        const { xid, subxid } = readStreamAbort(reader);
+        return { kind: 'abort', xid, subxid };
+      }
       default:
         return fault(
           'unsupported_message',

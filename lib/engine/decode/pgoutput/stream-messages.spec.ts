@@ -28,9 +28,6 @@ function read(frame: Buffer, start = 0, end = frame.length) {
 
 /** One shape of each kind: what is not refused is whole. */
 function expectFaultOrWhole(message: ReturnType<typeof read>): void {
-  const uint32 = expect.toSatisfy(
-    (xid: unknown) => Number(xid) >= 0 && Number(xid) < 2 ** 32,
-  );
   switch (message?.kind) {
     case undefined:
     case 'stream-stop':
@@ -40,28 +37,28 @@ function expectFaultOrWhole(message: ReturnType<typeof read>): void {
       expect(message.detail).toMatch(/^stream message: [\w ]+$/);
       return;
     case 'stream-start':
-      expect(message).toStrictEqual({
-        kind: 'stream-start',
-        xid: uint32,
-        first: expect.any(Boolean),
-      });
+      expect(typesOf(message)).toEqual(['string', 'uint32', 'boolean']);
       return;
     case 'stream-abort':
-      expect(message).toStrictEqual({
-        kind: 'stream-abort',
-        xid: uint32,
-        subxid: uint32,
-      });
+      expect(typesOf(message)).toEqual(['string', 'uint32', 'uint32']);
       return;
     case 'stream-commit':
-      expect(message).toStrictEqual({
-        kind: 'stream-commit',
-        xid: uint32,
-        commitLsn: expect.any(BigInt),
-        endLsn: expect.any(BigInt),
-        commitTimeMicros: expect.any(BigInt),
-      });
+      expect(typesOf(message)).toEqual([
+        'string',
+        'uint32',
+        'bigint',
+        'bigint',
+        'bigint',
+      ]);
   }
+}
+
+function typesOf(message: object): string[] {
+  return Object.values(message).map((value: unknown) =>
+    typeof value === 'number' && value >= 0 && value < 2 ** 32
+      ? 'uint32'
+      : typeof value,
+  );
 }
 
 describe('the messages that carry running transactions', () => {

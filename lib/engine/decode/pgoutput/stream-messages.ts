@@ -57,7 +57,7 @@ function readStreamStop(reader: ByteReader): StreamStop {
 }
 
 /** Protocol version 4 adds position and time of the abort, which nobody needs. */
-function readStreamAbort(reader: ByteReader): StreamAbort {
+export function readStreamAbort(reader: ByteReader): StreamAbort {
   const xid = reader.uint32();
   const subxid = reader.uint32();
   if (reader.left > 0) {
