@@ -425,9 +425,7 @@ describe('what it holds', () => {
     expect(seen).toEqual([
       [true, 0],
       [true, 10],
-      [true, 10],
-      [true, 10],
-      [true, 10],
+      ...aside.map(() => [true, 10]),
       [true, 20],
       [true, 30],
       [false, 0],
@@ -593,7 +591,7 @@ describe('an impossible order', () => {
     const failed = assembler();
     const [fault] = feed(failed, insert(1));
     const later = feed(failed, begin(1n), ...aside, insert(1), commit(1n, 2n));
-    expect(later).toHaveLength(6);
+    expect(later).toHaveLength(3 + aside.length);
     expect(new Set(later)).toEqual(new Set([fault]));
     expect(failed).toMatchObject({ open: false, openBytes: 0 });
   });
