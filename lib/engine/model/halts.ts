@@ -16,7 +16,7 @@ export const HALTS = {
     cause:
       'The sink has no checkpoint and the slot is new, so the rows that exist already would never reach it, and nobody has agreed to that.',
     remedy:
-      'Set goForwardOnly: true to begin with the changes from now on, or restore the checkpoint of this slot.',
+      'Set the option snapshot to copy them, or goForwardOnly: true to begin with the changes from now on, or restore the checkpoint of this slot.',
   },
   'config/server_too_old': {
     cause: 'The server is older than PostgreSQL 15.',
