@@ -84,6 +84,7 @@ export class Assembler {
       case 'relation':
         this.#schema.announce(message.relation);
         return null;
+      case 'startup':
       case 'type':
       case 'origin':
       case 'abort':

@@ -1,14 +1,40 @@
-import type { Relation } from '../model/relation.js';
+import type { Relation, TableShape } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 
 /**
- * The payload announces a table with types that the catalog must be asked for first. Nothing was changed:
+ * The payload is about a table with types that the catalog must be asked for first. Nothing was changed:
  * teach them to the type table, then decode the same payload again.
  */
 export interface TypesNeeded {
   readonly kind: 'types-needed';
   /** OIDs of the types. */
   readonly oids: readonly number[];
+}
+
+/** The name of a table, as it is: neither folded nor quoted. */
+export interface TableName {
+  readonly schema: string;
+  readonly table: string;
+}
+
+/**
+ * The payload is about a table that the catalog must be asked for first, because the plugin does not say all of it. Nothing was changed:
+ * give the answer, then decode the same payload again.
+ */
+export interface TableNeeded {
+  readonly kind: 'table-needed';
+  readonly name: TableName;
+  /** Takes the answer; `null` when the catalog has no such table any more. */
+  learn(shape: TableShape | null): void;
+}
+
+/**
+ * The payload is about a table whose shape is news, and the plugin does not announce any: this comes before it. Then decode the same payload
+ * again.
+ */
+export interface Announced {
+  readonly kind: 'announced';
+  readonly relation: Relation;
 }
 
 /** The payload is no message this decoder can read. It changed nothing. */
@@ -18,12 +44,15 @@ export interface DecodeFault {
     | 'decode_failure'
     | 'unsupported_message'
     | 'protocol_violation'
-    | 'insert_incomplete';
+    | 'insert_incomplete'
+    | 'decoder/lsn_missing'
+    | 'decoder/protocol_unsupported';
   /** What is wrong with the structure: names of messages, tables and columns, never a value. */
   readonly detail: string;
 }
 
-export type Decoded = ReplicationMessage | TypesNeeded | DecodeFault;
+export type Decoded =
+  ReplicationMessage | TypesNeeded | TableNeeded | Announced | DecodeFault;
 
 /** Reads what one output plugin writes. It keeps the announced tables, so there is one for each connection. */
 export interface Decoder {
@@ -34,6 +63,10 @@ export interface Decoder {
   decode(bytes: Buffer, start?: number, end?: number): Decoded;
   /** Number of the tables that were announced: a server announces each once, so none of them may be forgotten. */
   readonly tables: number;
+}
+
+/** The decoder of a plugin that sends transactions while they run. */
+export interface ScopedDecoder extends Decoder {
   /**
    * What is announced from here on belongs to a transaction that was sent while it ran, and is decoded only now: announcements that came
    * meanwhile may be newer.

@@ -7,7 +7,7 @@ import { MalformedMessage } from './malformed-message.js';
 /** What reading rows needs of a type table. */
 export type ColumnTypes = Pick<
   TypeTable,
-  'announce' | 'unresolved' | 'parser' | 'name'
+  'announce' | 'unnamed' | 'unresolved' | 'parser' | 'name'
 >;
 
 /** One column of a {@link RowLayout}. */

@@ -246,6 +246,53 @@ export const HALTS = {
     remedy:
       'Mend what the server reports, or stop the process that uses the slot; then start the pipeline again.',
   },
+  'decoder/plugin_missing': {
+    cause: 'The server does not have the output plugin of the option decoder.',
+    remedy:
+      'Install the plugin on the server (Debian packages: postgresql-NN-wal2json, postgresql-NN-pglogical), or use another decoder: pgoutput is part of PostgreSQL.',
+  },
+  'decoder/plugin_not_allowed': {
+    cause:
+      'The server does not allow the output plugin of the option decoder: its setting output_plugin_libraries does not list it.',
+    remedy:
+      "Add the plugin to what output_plugin_libraries lists already, such as 'pgoutput,wal2json' or 'pgoutput,pglogical_output', by ALTER SYSTEM SET output_plugin_libraries, and reload the server.",
+  },
+  'decoder/option_unsupported': {
+    cause:
+      'The output plugin on the server does not know an option that this decoder needs: it is too old.',
+    remedy: 'Install wal2json 2.6 or later, or pglogical 2.4 or later.',
+  },
+  'decoder/protocol_unsupported': {
+    cause:
+      'The output plugin on the server does not speak version 1 of its native protocol.',
+    remedy: 'Install pglogical 2.4 or later.',
+  },
+  'decoder/encoding_unsupported': {
+    cause:
+      'The encoding of the database is not UTF8, and the output plugin of the option decoder does not convert what it sends.',
+    remedy: 'Use the decoder pgoutput: the server converts what it sends.',
+  },
+  'decoder/table_missing': {
+    cause: 'A table of the option tables does not exist.',
+    remedy: 'Create the table, or correct the option tables.',
+  },
+  'decoder/table_keyless': {
+    cause:
+      'A table of the option tables has neither a usable replica identity nor REPLICA IDENTITY FULL, and wal2json leaves out its updates and deletes without an error.',
+    remedy:
+      'Add a primary key, or run: ALTER TABLE … REPLICA IDENTITY FULL; or set allowKeylessTables: true where inserts alone are wanted.',
+  },
+  'decoder/replication_set_missing': {
+    cause:
+      'A replication set of the option replicationSets does not exist on the server, or pglogical has no node there.',
+    remedy:
+      'Create the node and the set (pglogical.create_node, pglogical.create_replication_set), or correct the option replicationSets.',
+  },
+  'decoder/lsn_missing': {
+    cause: 'A message of the output plugin lacks its position in the WAL.',
+    remedy:
+      'Nothing was skipped. Install wal2json 2.6 or later; otherwise report this.',
+  },
   decode_failure: {
     cause: 'A message of the stream is malformed.',
     remedy:

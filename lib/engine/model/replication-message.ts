@@ -2,6 +2,11 @@ import type { OldRow, Row } from './change.js';
 import type { Lsn } from './lsn.js';
 import type { Relation } from './relation.js';
 
+/** The plugin has said how it speaks, before anything else. */
+export interface StartupMessage {
+  readonly kind: 'startup';
+}
+
 /** Opens a transaction. */
 export interface BeginMessage {
   readonly kind: 'begin';
@@ -105,6 +110,7 @@ export interface LogicalMessage {
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
 export type ReplicationMessage =
+  | StartupMessage
   | BeginMessage
   | CommitMessage
   | OriginMessage

@@ -20,6 +20,9 @@ interface TextParsers {
   getTypeParser(oid: number, format: 'text'): ValueParser;
 }
 
+/** The server names types from here on (`FirstGenbkiObjectId`). */
+const FIRST_NAMED_OID = 10_000;
+
 /** How the server writes the schema of its own types in a Type message: as nothing. */
 const PG_CATALOG = '';
 
@@ -56,6 +59,16 @@ export class TypeTable {
       name,
       builtin: namespace === PG_CATALOG ? builtinTypeNamed(name) : undefined,
     });
+  }
+
+  /** Those of these OIDs of which no Type message and no answer of the catalog has said a name. */
+  unnamed(oids: readonly number[]): number[] {
+    return [...new Set(oids)].filter(
+      (oid) =>
+        oid >= FIRST_NAMED_OID &&
+        !this.#announced.has(oid) &&
+        !this.#learned.has(oid),
+    );
   }
 
   /**

@@ -1,4 +1,9 @@
-import type { Decoded, DecodeFault, Decoder, TypesNeeded } from '../decoder.js';
+import type {
+  Decoded,
+  DecodeFault,
+  ScopedDecoder,
+  TypesNeeded,
+} from '../decoder.js';
 import type { Relation } from '../../model/relation.js';
 import type {
   RelationMessage,
@@ -43,7 +48,7 @@ const NAMES: ReadonlyMap<number, string> = new Map([
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
-export class PgoutputDecoder implements Decoder {
+export class PgoutputDecoder implements ScopedDecoder {
   readonly #types: ColumnTypes;
   readonly #reader = new ByteReader();
   readonly #layouts = new RowLayouts();
