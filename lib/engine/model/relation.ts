@@ -31,6 +31,12 @@ export interface Relation {
   readonly columns: readonly Column[];
 }
 
+/** Names a table as the catalog does; two names, since either may hold a dot. */
+export interface TableName {
+  readonly schema: string;
+  readonly table: string;
+}
+
 /** The shape of a table as a message or the catalog tells it, before its types have names. */
 export interface TableShape extends Omit<Relation, 'name' | 'columns'> {
   readonly columns: readonly Omit<Column, 'type'>[];

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Needed } from '../decode/decoder.js';
 import type { StreamCommit } from '../decode/pgoutput/stream-messages.js';
 import { LoopTurn } from '../model/loop-turn.js';
 import type {
@@ -19,10 +20,10 @@ export interface ReplayPorts {
   /**
    * Takes the message from `start` to `end`.
    *
-   * @returns OIDs of types that have to be learned before it is taken; `null` when it was
+   * @returns what has to be learned before it is taken; `null` when it was
    */
-  feed(bytes: Buffer, start: number, end: number): readonly number[] | null;
-  learn(oids: readonly number[]): Promise<void>;
+  feed(bytes: Buffer, start: number, end: number): Needed | null;
+  ask(needed: Needed): Promise<void>;
   /** Resolves when there is room for more; `null` when there is. */
   room(): Promise<void> | null;
 }
@@ -46,11 +47,11 @@ export async function replay(
     while (!ports.closed && frame.next()) {
       if (!transaction.isAborted(frame.subxid))
         for (
-          let oids = ports.feed(block, frame.start, frame.end);
-          oids !== null && !ports.closed;
-          oids = ports.feed(block, frame.start, frame.end)
+          let needed = ports.feed(block, frame.start, frame.end);
+          needed !== null && !ports.closed;
+          needed = ports.feed(block, frame.start, frame.end)
         )
-          await ports.learn(oids);
+          await ports.ask(needed);
       const room = ports.room();
       if (room !== null) await room;
       untimed += frame.end - frame.start;

@@ -1,19 +1,19 @@
 import { errorClass } from '../model/error-class.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { CaptureSet } from './capture/capture-set.js';
 import { synchronousName } from './preflight.js';
-import { advisePublications } from './publication-advice.js';
 import type { CommandSession } from './session.js';
 import { adviseStreaming } from './streaming-advice.js';
-import { adviseTables } from './table-advice.js';
 
 /** What a person should know when a pipeline starts, though nothing is lost. Given once, on the first connection. */
 export class Advice {
   #given = false;
 
   constructor(
+    private readonly capture: CaptureSet,
     private readonly options: Pick<
       ResolvedOptions,
-      'publications' | 'streaming' | 'maxInflightBytes'
+      'streaming' | 'maxInflightBytes'
     >,
     /** Those that the sink asks for by name. */
     private readonly tables: readonly string[],
@@ -28,16 +28,14 @@ export class Advice {
       for (const message of await this.#find(session)) this.tell(message);
     } catch (error) {
       this.tell(
-        `publications and settings could not be looked over (${errorClass(error)})`,
+        `what is captured, and settings, could not be looked over (${errorClass(error)})`,
       );
     }
   }
 
   async #find(session: CommandSession): Promise<string[]> {
-    const { publications } = this.options;
     const found = [
-      ...(await advisePublications(session, publications)),
-      ...(await adviseTables(session, publications, this.tables)),
+      ...(await this.capture.advise(session, this.tables)),
       ...(await adviseStreaming(session, this.options)),
     ];
     const own = await synchronousName(session);
