@@ -41,3 +41,12 @@ export interface TableName {
 export interface TableShape extends Omit<Relation, 'name' | 'columns'> {
   readonly columns: readonly Omit<Column, 'type'>[];
 }
+
+/** A table as the catalog describes it to the decoder of a plugin that does not. */
+export interface CatalogTable extends TableShape {
+  /**
+   * Names of the generated columns that are none of {@link TableShape.columns}: pgoutput would not send them, other plugins do, and nobody is
+   * told of them.
+   */
+  readonly generated: readonly string[];
+}
