@@ -1,4 +1,4 @@
-import type { Relation, TableShape } from '../model/relation.js';
+import type { CatalogTable, Relation } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 
 /**
@@ -25,7 +25,7 @@ export interface TableNeeded {
   readonly kind: 'table-needed';
   readonly name: TableName;
   /** Takes the answer; `null` when the catalog has no such table any more. */
-  learn(shape: TableShape | null): void;
+  learn(table: CatalogTable | null): void;
 }
 
 /**

@@ -35,3 +35,9 @@ export interface Relation {
 export interface TableShape extends Omit<Relation, 'name' | 'columns'> {
   readonly columns: readonly Omit<Column, 'type'>[];
 }
+
+/** The shape of a table as the catalog tells it. */
+export interface CatalogTable extends TableShape {
+  /** Names of columns that plugins send and nobody gets: generated ones that `pgoutput` does not send. They are not among the others. */
+  readonly omitted: readonly string[];
+}
