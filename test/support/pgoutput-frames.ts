@@ -4,6 +4,18 @@
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
 
+import {
+  ascii,
+  cstring,
+  int16,
+  int32,
+  time,
+  TIME,
+  uint32,
+  uint64,
+  uint8,
+} from './frame-bytes.js';
+
 /** Stands in a tuple for a TOASTed value that the server does not send. */
 export const UNCHANGED = Symbol('unchanged');
 
@@ -27,11 +39,6 @@ export interface FrameRelation {
   readonly columns: readonly FrameColumn[];
 }
 
-/** Microseconds between 1970-01-01 and 2000-01-01 UTC. */
-const EPOCH = 946_684_800_000_000n;
-
-const TIME = 1_767_323_045_123_456n; // 2026-01-02T03:04:05.123456Z
-
 export function beginFrame(
   finalLsn: bigint,
   xid = 700,
@@ -40,7 +47,7 @@ export function beginFrame(
   return Buffer.concat([
     ascii('B'),
     uint64(finalLsn),
-    int64(commitTimeMicros - EPOCH),
+    time(commitTimeMicros),
     uint32(xid),
   ]);
 }
@@ -55,7 +62,7 @@ export function commitFrame(
     uint8(0),
     uint64(commitLsn),
     uint64(endLsn),
-    int64(commitTimeMicros - EPOCH),
+    time(commitTimeMicros),
   ]);
 }
 
@@ -167,9 +174,7 @@ export function streamAbortFrame(
     ascii('A'),
     uint32(xid),
     uint32(subxid),
-    ...(abort === undefined
-      ? []
-      : [uint64(abort.lsn), int64(abort.timeMicros - EPOCH)]),
+    ...(abort === undefined ? [] : [uint64(abort.lsn), time(abort.timeMicros)]),
   ]);
 }
 
@@ -185,7 +190,7 @@ export function streamCommitFrame(
     uint8(0),
     uint64(commitLsn),
     uint64(endLsn),
-    int64(commitTimeMicros - EPOCH),
+    time(commitTimeMicros),
   ]);
 }
 
@@ -206,46 +211,4 @@ function field(value: FrameValue): Buffer {
 
 function sized(tag: string, bytes: Buffer): Buffer {
   return Buffer.concat([ascii(tag), int32(bytes.length), bytes]);
-}
-
-function ascii(text: string): Buffer {
-  return Buffer.from(text, 'latin1');
-}
-
-function cstring(text: string): Buffer {
-  return Buffer.from(`${text}\0`);
-}
-
-function uint8(value: number): Buffer {
-  return Buffer.of(value);
-}
-
-function int16(value: number): Buffer {
-  const bytes = Buffer.alloc(2);
-  bytes.writeInt16BE(value);
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value);
-  return bytes;
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
-
-function int64(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigInt64BE(value);
-  return bytes;
-}
-
-function uint64(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(value);
-  return bytes;
 }

@@ -85,6 +85,7 @@ export class Assembler {
         this.#schema.announce(message.relation);
         return null;
       case 'startup':
+      case 'aside':
       case 'type':
       case 'origin':
       case 'abort':

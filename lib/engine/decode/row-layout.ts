@@ -16,6 +16,8 @@ export interface ColumnLayout {
   /** The column as fault texts name it. */
   readonly label: string;
   readonly key: boolean;
+  /** Sent, and not delivered. */
+  readonly omitted: boolean;
   readonly parse: ValueParser;
 }
 
@@ -50,6 +52,7 @@ export function rowLayout(shape: TableShape, types: ColumnTypes): RowLayout {
       name,
       label: `column ${JSON.stringify(name)} of ${relationName}`,
       key,
+      omitted: false,
       parse: types.parser(typeOid),
     })),
     keyed: shape.columns.some(({ key }) => key),

@@ -7,6 +7,11 @@ export interface StartupMessage {
   readonly kind: 'startup';
 }
 
+/** Something between the changes that concerns the plugin alone. */
+export interface AsideMessage {
+  readonly kind: 'aside';
+}
+
 /** Opens a transaction. */
 export interface BeginMessage {
   readonly kind: 'begin';
@@ -111,6 +116,7 @@ export interface LogicalMessage {
  */
 export type ReplicationMessage =
   | StartupMessage
+  | AsideMessage
   | BeginMessage
   | CommitMessage
   | OriginMessage

@@ -18,15 +18,11 @@ import {
   readUpdate,
 } from './row-messages.js';
 import { type ColumnTypes, rowLayout } from '../row-layout.js';
+import { readBegin, readCommit } from '../transaction-messages.js';
+import { readLogicalMessage, readOrigin } from './other-messages.js';
 import { readNamespace, readRelationHeader } from './relation-message.js';
 import { RowLayouts } from './row-layouts.js';
 import { readStreamAbort } from './stream-messages.js';
-import {
-  readBegin,
-  readCommit,
-  readLogicalMessage,
-  readOrigin,
-} from './transaction-messages.js';
 
 /** Messages of protocol version 1 by their first byte, as fault texts name them. */
 const NAMES: ReadonlyMap<number, string> = new Map([

@@ -7,7 +7,6 @@ import type {
 import type { ByteReader } from '../byte-reader.js';
 import { MalformedMessage } from '../malformed-message.js';
 import type { RowLayout } from '../row-layout.js';
-import type { RowLayouts } from './row-layouts.js';
 import {
   KEY_TUPLE,
   NEW_TUPLE,
@@ -15,7 +14,9 @@ import {
   readNewRow,
   readOldRow,
   readWholeRow,
-} from './tuple.js';
+} from '../tuple.js';
+import type { RowLayouts } from './row-layouts.js';
+import { PGOUTPUT_TUPLES } from './tuple-format.js';
 
 const CASCADE = 1;
 const RESTART_IDENTITY = 2;
@@ -28,7 +29,7 @@ export function readInsert(
   if (reader.uint8() !== NEW_TUPLE) {
     throw new MalformedMessage('no new tuple');
   }
-  const record = readWholeRow(reader, layout);
+  const record = readWholeRow(reader, layout, PGOUTPUT_TUPLES);
   reader.end();
   return { kind: 'insert', relation: layout.relation, record };
 }
@@ -41,12 +42,12 @@ export function readUpdate(
   let tag = reader.uint8();
   let old = null;
   if (tag === KEY_TUPLE || tag === OLD_TUPLE) {
-    old = readOldRow(reader, layout, tag);
+    old = readOldRow(reader, layout, PGOUTPUT_TUPLES, tag);
     tag = reader.uint8();
   }
   if (tag !== NEW_TUPLE) throw new MalformedMessage('no new tuple');
   const unchanged: string[] = [];
-  const record = readNewRow(reader, layout, old, unchanged);
+  const record = readNewRow(reader, layout, PGOUTPUT_TUPLES, old, unchanged);
   reader.end();
   return { kind: 'update', relation: layout.relation, record, unchanged, old };
 }
@@ -60,7 +61,7 @@ export function readDelete(
   if (tag !== KEY_TUPLE && tag !== OLD_TUPLE) {
     throw new MalformedMessage('no old tuple');
   }
-  const old = readOldRow(reader, layout, tag);
+  const old = readOldRow(reader, layout, PGOUTPUT_TUPLES, tag);
   reader.end();
   return { kind: 'delete', relation: layout.relation, old };
 }

@@ -1,12 +1,8 @@
-import type { OldRow, Row } from '../../model/change.js';
-import type { ByteReader } from '../byte-reader.js';
-import { setColumn } from '../../model/set-column.js';
-import { MalformedMessage } from '../malformed-message.js';
-import {
-  type ColumnLayout,
-  parseValue,
-  type RowLayout,
-} from '../row-layout.js';
+import type { OldRow, Row } from '../model/change.js';
+import { setColumn } from '../model/set-column.js';
+import type { ByteReader } from './byte-reader.js';
+import { MalformedMessage } from './malformed-message.js';
+import { type ColumnLayout, parseValue, type RowLayout } from './row-layout.js';
 
 const NULL = 0x6e; // n
 const TEXT = 0x74; // t
@@ -17,6 +13,15 @@ export const NEW_TUPLE = 0x4e; // N
 export const KEY_TUPLE = 0x4b; // K
 export const OLD_TUPLE = 0x4f; // O
 
+/** In what the tuples of one plugin differ from those of another. */
+export interface TupleFormat {
+  /** Reads what precedes the values; gives their number. */
+  count(reader: ByteReader): number;
+  /** Reads a text and what belongs to it. */
+  text(reader: ByteReader): string;
+  skipText(reader: ByteReader): void;
+}
+
 /** Stands for a TOASTed value that the statement left alone; never leaves this file. */
 const notSent = Symbol('not sent');
 
@@ -25,11 +30,16 @@ const notSent = Symbol('not sent');
  * that insert of an update and the old row under the default identity does not hold the TOASTed value; a sink would
  * write such a row as NULL.
  */
-export function readWholeRow(reader: ByteReader, layout: RowLayout): Row {
-  readColumnCount(reader, layout);
+export function readWholeRow(
+  reader: ByteReader,
+  layout: RowLayout,
+  format: TupleFormat,
+): Row {
+  readColumnCount(reader, layout, format);
   const record: Row = {};
   for (const column of layout.columns) {
-    setColumn(record, column.name, readSentValue(reader, column));
+    if (column.omitted) skipValue(reader, format);
+    else setColumn(record, column.name, readSentValue(reader, column, format));
   }
   return record;
 }
@@ -41,14 +51,19 @@ export function readWholeRow(reader: ByteReader, layout: RowLayout): Row {
 export function readNewRow(
   reader: ByteReader,
   layout: RowLayout,
+  format: TupleFormat,
   old: OldRow<Row> | null,
   unchanged: string[],
 ): Row {
-  readColumnCount(reader, layout);
+  readColumnCount(reader, layout, format);
   const record: Row = {};
   for (const column of layout.columns) {
+    if (column.omitted) {
+      skipValue(reader, format);
+      continue;
+    }
     const { name } = column;
-    const value = readValue(reader, column);
+    const value = readValue(reader, column, format);
     if (value !== notSent) {
       setColumn(record, name, value);
     } else if (old !== null && (old.kind === 'full' || column.key)) {
@@ -64,33 +79,42 @@ export function readNewRow(
 export function readOldRow(
   reader: ByteReader,
   layout: RowLayout,
+  format: TupleFormat,
   tag: number,
 ): OldRow<Row> {
   if (tag === OLD_TUPLE) {
-    return { kind: 'full', record: readWholeRow(reader, layout) };
+    return { kind: 'full', record: readWholeRow(reader, layout, format) };
   }
-  readColumnCount(reader, layout);
+  readColumnCount(reader, layout, format);
   const record: Row = {};
   for (const column of layout.columns) {
-    if (column.key || !layout.keyed) {
-      setColumn(record, column.name, readSentValue(reader, column));
+    if (!column.omitted && (column.key || !layout.keyed)) {
+      setColumn(record, column.name, readSentValue(reader, column, format));
     } else {
-      skipValue(reader);
+      skipValue(reader, format);
     }
   }
   return { kind: 'key', record };
 }
 
-function readColumnCount(reader: ByteReader, layout: RowLayout): void {
-  if (reader.int16() !== layout.columns.length) {
+function readColumnCount(
+  reader: ByteReader,
+  layout: RowLayout,
+  format: TupleFormat,
+): void {
+  if (format.count(reader) !== layout.columns.length) {
     throw new MalformedMessage(
       'number of columns differs from the announced table',
     );
   }
 }
 
-function readSentValue(reader: ByteReader, column: ColumnLayout): unknown {
-  const value = readValue(reader, column);
+function readSentValue(
+  reader: ByteReader,
+  column: ColumnLayout,
+  format: TupleFormat,
+): unknown {
+  const value = readValue(reader, column, format);
   if (value === notSent) {
     throw new MalformedMessage(
       `${column.label} came without its value`,
@@ -100,10 +124,14 @@ function readSentValue(reader: ByteReader, column: ColumnLayout): unknown {
   return value;
 }
 
-function readValue(reader: ByteReader, column: ColumnLayout): unknown {
+function readValue(
+  reader: ByteReader,
+  column: ColumnLayout,
+  format: TupleFormat,
+): unknown {
   switch (reader.uint8()) {
     case TEXT:
-      return parseValue(column, reader.text(reader.length()));
+      return parseValue(column, format.text(reader));
     case NULL:
       return null;
     case UNCHANGED:
@@ -113,10 +141,10 @@ function readValue(reader: ByteReader, column: ColumnLayout): unknown {
   }
 }
 
-function skipValue(reader: ByteReader): void {
+function skipValue(reader: ByteReader, format: TupleFormat): void {
   switch (reader.uint8()) {
     case TEXT:
-      reader.skip(reader.length());
+      format.skipText(reader);
       return;
     case NULL:
     case UNCHANGED:
