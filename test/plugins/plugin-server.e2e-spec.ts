@@ -19,7 +19,8 @@ describe.skipIf(noPluginServer)('the server of the plugins', () => {
     ]);
     await database.query('insert into t values (7)');
     const frames = await peekFrames(database, database.name, WAL2JSON_OPTIONS);
-    expect(frames.map((frame) => JSON.parse(frame.toString()))).toMatchObject([
+    const documents = frames.map(parse);
+    expect(documents).toMatchObject([
       { action: 'B' },
       {
         action: 'I',
@@ -62,3 +63,7 @@ describe.skipIf(noPluginServer)('the server of the plugins', () => {
     await expect(creation).rejects.toMatchObject({ code: '42501' });
   });
 });
+
+function parse(frame: Buffer): unknown {
+  return JSON.parse(frame.toString());
+}
