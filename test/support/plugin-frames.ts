@@ -16,12 +16,16 @@ export const WAL2JSON_OPTIONS: PluginOptions = {
   'numeric-data-types-as-string': 'true',
 };
 
-/** What the decoder of pglogical asks for; the replication sets come to it. */
+/**
+ * What the decoder of pglogical asks for; the replication sets come to it. Without the origins it would leave out transactions that
+ * another server began.
+ */
 export const PGLOGICAL_OPTIONS: PluginOptions = {
   startup_params_format: '1',
   min_proto_version: '1',
   max_proto_version: '1',
   expected_encoding: 'UTF8',
+  'pglogical.forward_origins': 'all',
 };
 
 /** Makes the database a node of pglogical, which it must be before its slot is made. */
