@@ -16,5 +16,8 @@ export async function setup(project: TestProject): Promise<void> {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const said = 'stderr' in error ? String(error.stderr).trim() : '';
-  return said.split('\n').at(-1) || error.message;
+  const lines = said.split('\n');
+  // So mmdebstrap marks its errors; what comes after them only follows from them.
+  const cause = lines.find((line) => line.startsWith('E: '));
+  return (cause ?? lines.at(-1)) || error.message;
 }

@@ -14,7 +14,10 @@ rm -rf "$folder".unpacked.* "$folder".made.*
 unpacked=$(mktemp -d "$folder.unpacked.XXXXXX") made=$(mktemp -d "$folder.made.XXXXXX")
 trap 'rm -rf "$unpacked" "$made"' EXIT
 chmod 755 "$made"
-mmdebstrap --quiet --variant=extract --include=postgresql-17,postgresql-17-wal2json,postgresql-17-pglogical trixie "$unpacked" 9>&-
+# As an archive: what mmdebstrap writes into a folder may belong to a user that is not ours.
+packages=postgresql-17,postgresql-17-wal2json,postgresql-17-pglogical
+mmdebstrap --quiet --variant=extract --format=tar --include=$packages trixie - 9>&- |
+  tar --extract --no-same-owner --directory "$unpacked" ./usr/lib ./usr/share/postgresql
 
 # PostgreSQL finds its files by the way from its program to them, so that the way must stay.
 installed=$made/lib/postgresql/17 loader=("$unpacked"/usr/lib/*/ld-linux*.so.*)
