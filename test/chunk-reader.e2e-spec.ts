@@ -54,7 +54,10 @@ async function discover(
   database: TestDatabase,
 ): Promise<readonly ReadableTable[]> {
   return withSqlSession(targetOf(database), async (session) => {
-    const tables = await readPublishedTables(session, new PublicationSet(['p']));
+    const tables = await readPublishedTables(
+      session,
+      new PublicationSet(['p']),
+    );
     const shapes = await readTableShapes(
       session,
       tables.map(({ oid }) => oid),

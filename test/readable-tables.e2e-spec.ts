@@ -37,7 +37,10 @@ async function reader(schema: string): Promise<Reader> {
 /** Why the tables of `p` cannot be read; `null` when they can. */
 async function obstacle(connection: DatabaseConnection): Promise<Halt | null> {
   return reading(connection, async ({ commands }) => {
-    const tables = await readPublishedTables(commands, new PublicationSet(['p']));
+    const tables = await readPublishedTables(
+      commands,
+      new PublicationSet(['p']),
+    );
     try {
       await requireReadable(commands, tables);
       return null;

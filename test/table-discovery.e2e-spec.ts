@@ -245,7 +245,10 @@ it('1,000 tables and 2,000 types are found within two seconds, on a slow network
       // The best of some: other work on the machine is not what is measured.
       for (let round = 0; round < 3; round += 1) {
         const began = performance.now();
-        const tables = await readPublishedTables(commands, new PublicationSet(['p']));
+        const tables = await readPublishedTables(
+          commands,
+          new PublicationSet(['p']),
+        );
         await requireReadable(commands, tables);
         const makers = await readRowMakers(commands, 'exact', tables);
         times.push(performance.now() - began);

@@ -24,6 +24,8 @@ import { pipelineStatus } from './pipeline/status.js';
 import { PipelineWaiters } from './pipeline/waiters.js';
 import { SinkWork } from './pipeline/work.js';
 import type { UnfinishedSlot } from './server/chain-subject.js';
+import type { CaptureSet } from './server/capture/capture-set.js';
+import { captureSetOf } from './server/capture/capture-set-of.js';
 import { withSqlSession } from './server/session.js';
 import { readSlotSample } from './server/slot-health.js';
 import type {
@@ -44,6 +46,7 @@ export class Pipeline {
   readonly #waiters = new PipelineWaiters();
   readonly #schema = new PipelineSchema();
   readonly #work = new SinkWork();
+  readonly #capture: CaptureSet;
   readonly #slotWatch: SlotWatch;
   readonly #handlers = new HandlerScope();
   readonly #unfinishedSlot: UnfinishedSlot = { consistentPoint: null };
@@ -77,13 +80,12 @@ export class Pipeline {
             this.#work,
           );
     const { slotName, health, drainTimeout } = this.options;
-    const capture = captureSetOf(this.options);
-    this.#capture = capture;
+    this.#capture = captureSetOf(this.options);
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
         withSqlSession(this.#source.target(signal), async (session) => {
-          await this.#record.tables.look(session, this.options, capture);
+          await this.#record.tables.look(session, this.options, this.#capture);
           return readSlotSample(session, slotName);
         }),
     });
@@ -286,6 +288,7 @@ export class Pipeline {
       {
         pipeline: this.name,
         options: this.options,
+        capture: this.#capture,
         source: this.#source,
         makeSink: this.#attached(),
         skipping,

@@ -25,7 +25,7 @@ export function catalogTable(
         key: star === '*' || replicaIdentity === 'full',
       };
     }),
-    omitted: [],
+    generated: [],
     ...more,
   };
 }

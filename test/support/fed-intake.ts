@@ -4,18 +4,28 @@ import {
 } from '../../lib/engine/assemble/assembler.js';
 import { RelationHistory } from '../../lib/engine/assemble/relation-history.js';
 import { SchemaWatch } from '../../lib/engine/assemble/schema-watch.js';
+import { PgoutputDecoder } from '../../lib/engine/decode/pgoutput/pgoutput-decoder.js';
 import type {
+  Catalog,
   IntakePorts,
   PipelineIntake,
 } from '../../lib/engine/pipeline/intake.js';
 import { Positions } from '../../lib/engine/source/positions.js';
 import { XLOG_DATA_HEADER } from '../../lib/engine/source/wire.js';
 
+/** A catalog that has no tables, and the types that are given. */
+export function typeCatalog(
+  readTypes: Catalog['readTypes'] = async () => [],
+): Catalog {
+  return { readTypes, nameTypes: async () => [], readTable: async () => null };
+}
+
 /** A connection that takes everything and wants nothing, but for what is given. */
 export function intakePorts(own: Partial<IntakePorts> = {}): IntakePorts {
   return {
     positions: new Positions(0n, false),
-    readTypes: () => Promise.resolve([]),
+    makeDecoder: (types) => new PgoutputDecoder(types),
+    catalog: typeCatalog(),
     takes: () => true,
     push: () => {},
     arrived: () => {},

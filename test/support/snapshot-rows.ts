@@ -46,7 +46,10 @@ export function snapshotRows(
   types: TypesOption = 'exact',
 ): Promise<AnySnapshotRow[]> {
   return reading(connection, async (session) => {
-    const tables = await readPublishedTables(session.commands, new PublicationSet(publications));
+    const tables = await readPublishedTables(
+      session.commands,
+      new PublicationSet(publications),
+    );
     const makers = await readRowMakers(session.commands, types, tables);
     const rows: AnySnapshotRow[] = [];
     for (const table of tables) {

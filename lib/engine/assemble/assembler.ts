@@ -84,7 +84,6 @@ export class Assembler {
       case 'relation':
         this.#schema.announce(message.relation);
         return null;
-      case 'startup':
       case 'aside':
       case 'type':
       case 'origin':

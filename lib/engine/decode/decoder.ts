@@ -48,8 +48,7 @@ export interface DecodeFault {
 /** What has to be learned before a payload can be decoded. */
 export type Needed = TypesNeeded | TableNeeded;
 
-export type Decoded =
-  ReplicationMessage | Needed | Announced | DecodeFault;
+export type Decoded = ReplicationMessage | Needed | Announced | DecodeFault;
 
 /** Reads what one output plugin writes. It keeps the announced tables, so there is one for each connection. */
 export interface Decoder {
@@ -62,7 +61,14 @@ export interface Decoder {
   readonly tables: number;
   /** `null` when the plugin sends no transactions while they run. */
   readonly scopes: DecoderScopes | null;
+  /** `null` when the plugin shows every column that is dropped. */
+  readonly review: CatalogReview | null;
 }
+
+/**
+ * Takes in what the catalog says of the tables at this point of the stream. A table that has lost columns is announced before its next row.
+ */
+export type CatalogReview = (tables: readonly CatalogTable[]) => void;
 
 /** Tables that are announced in transactions which are sent while they run. */
 export interface DecoderScopes {

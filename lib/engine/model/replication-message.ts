@@ -2,12 +2,7 @@ import type { OldRow, Row } from './change.js';
 import type { Lsn } from './lsn.js';
 import type { Relation } from './relation.js';
 
-/** The plugin has said how it speaks, before anything else. */
-export interface StartupMessage {
-  readonly kind: 'startup';
-}
-
-/** Something between the changes that concerns the plugin alone. */
+/** Something that concerns the plugin alone, such as how it speaks. */
 export interface AsideMessage {
   readonly kind: 'aside';
 }
@@ -115,7 +110,6 @@ export interface LogicalMessage {
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
 export type ReplicationMessage =
-  | StartupMessage
   | AsideMessage
   | BeginMessage
   | CommitMessage

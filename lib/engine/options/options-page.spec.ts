@@ -55,13 +55,7 @@ describe('docs/options.md', () => {
       slotName: 'orders',
       publication: 'p',
     });
-    const {
-      slotName: _,
-      publications: __,
-      health,
-      sinkRetry,
-      ...rest
-    } = defaults;
+    const { slotName: _, decoder: __, health, sinkRetry, ...rest } = defaults;
     const page = Object.fromEntries(
       documented().filter(([, fallback]) => fallback !== undefined),
     );

@@ -1,4 +1,5 @@
 import { Assembler } from '../assemble/assembler.js';
+import { makeDecoder } from '../decode/make-decoder.js';
 import type { ConnectionSubject } from './subject.js';
 import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
@@ -16,18 +17,19 @@ import { withPlannedSession } from './opening.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
 import { Streamed } from './streamed.js';
+import { refusingPlugin } from '../server/capture/refusing-plugin.js';
+import { readCatalogTables } from '../server/catalog-tables.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
-import { withSqlSession } from '../server/session.js';
-import { readTypes } from '../server/type-catalog.js';
+import { type CommandSession, withSqlSession } from '../server/session.js';
+import { readAnnouncedTypes, readTypes } from '../server/type-catalog.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
 import { ReadGate } from '../source/read-gate.js';
 import type { ReplicationSession } from '../source/replication-session.js';
 import type { StreamedStatus } from '../telemetry/streamed-status.js';
-import type { CatalogType } from '../values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
@@ -80,7 +82,19 @@ export class PipelineConnection {
     });
     const ports: IntakePorts = {
       positions: this.positions,
-      readTypes: (oids) => this.#readTypes(oids),
+      makeDecoder: (types) =>
+        makeDecoder(subject.options.decoder.name, types, plan.catalog),
+      catalog: {
+        nameTypes: (oids) =>
+          this.#ask((session) => readAnnouncedTypes(session, oids)),
+        readTypes: (oids) => this.#ask((session) => readTypes(session, oids)),
+        readTable: async (name) => {
+          const read = this.#ask((session) =>
+            readCatalogTables(session, [name]),
+          );
+          return (await read)[0] ?? null;
+        },
+      },
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
@@ -302,20 +316,22 @@ export class PipelineConnection {
   async #start(accepted: () => void): Promise<void> {
     const { sink, schema } = this.#subject;
     try {
-      await this.#session.startStreaming(
-        this.#plan.command,
-        {
-          frame: (bytes, start, end) => this.#frame(bytes, start, end),
-          notice: (notice) => {
-            const error = this.#notices.judge(notice);
-            if (error !== null) this.#fail(error);
+      await refusingPlugin(this.#subject.capture, () =>
+        this.#session.startStreaming(
+          this.#plan.command,
+          {
+            frame: (bytes, start, end) => this.#frame(bytes, start, end),
+            notice: (notice) => {
+              const error = this.#notices.judge(notice);
+              if (error !== null) this.#fail(error);
+            },
           },
-        },
-        () => {
-          accepted();
-          this.#gate.hold('starting');
-          this.#feedback.start();
-        },
+          () => {
+            accepted();
+            this.#gate.hold('starting');
+            this.#feedback.start();
+          },
+        ),
       );
       await this.#streamed?.prepare();
       const position = await Promise.race([
@@ -348,15 +364,14 @@ export class PipelineConnection {
     this.#delivery.push(work);
   }
 
-  async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
-    this.#gate.hold('types');
+  /** Asks the catalog, while nothing is read. */
+  async #ask<T>(work: (session: CommandSession) => Promise<T>): Promise<T> {
+    this.#gate.hold('catalog');
     try {
-      const reading = withSqlSession(this.#subject.target, (session) =>
-        readTypes(session, oids),
-      );
-      return await Promise.race([reading, this.ended]);
+      const asking = withSqlSession(this.#subject.target, work);
+      return await Promise.race([asking, this.ended]);
     } finally {
-      this.#gate.release('types');
+      this.#gate.release('catalog');
     }
   }
 

@@ -1,3 +1,4 @@
+import { PublicationSet } from '../server/capture/publication-set.js';
 import { describe, expect, it } from 'vitest';
 import { unreachable } from '../../../test/support/stub-pipeline.js';
 import { resolveOptions } from '../options/resolve-options.js';
@@ -39,10 +40,11 @@ describe('neverCopied', () => {
 
 describe('CopiedTables', () => {
   const session: CommandSession = {
-    query: async () => published.map((name) => ({ name })),
+    query: async () => published.map((table) => ({ schema: 'public', table })),
     queryPatiently: async () => [],
   };
   let published: string[] = [];
+  const capture = new PublicationSet(['p']);
   const options = resolveOptions({
     ...unreachable,
     goForwardOnly: false,
@@ -54,12 +56,12 @@ describe('CopiedTables', () => {
     expect(tables.never).toBeNull();
     tables.copied(['public.a']);
     expect(tables.never).toBeNull();
-    published = ['public.a', 'public.late'];
+    published = ['a', 'late'];
     await tables.look(session, options, capture);
     expect(tables.never).toEqual({ count: 1, tables: ['public.late'] });
     tables.copied(['public.a', 'public.late']);
     expect(tables.never).toEqual({ count: 0, tables: [] });
-    published = ['public.a', 'public.later'];
+    published = ['a', 'later'];
     await tables.look(session, options, capture);
     expect(tables.never).toEqual({ count: 1, tables: ['public.later'] });
     tables.copied(null);
@@ -69,7 +71,7 @@ describe('CopiedTables', () => {
   it('asks nothing where no snapshot is wanted', async () => {
     const tables = new CopiedTables();
     tables.copied([]);
-    published = ['public.late'];
+    published = ['late'];
     await tables.look(session, resolveOptions(unreachable), capture);
     expect(tables.never).toBeNull();
   });

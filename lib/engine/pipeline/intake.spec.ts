@@ -3,6 +3,7 @@ import {
   assembler,
   feed,
   intakePorts,
+  typeCatalog,
 } from '../../../test/support/fed-intake.js';
 import {
   beginFrame,
@@ -51,10 +52,10 @@ function intake() {
   const subject = new PipelineIntake(
     'exact',
     intakePorts({
-      readTypes: () => {
+      catalog: typeCatalog(() => {
         asked.resolve();
         return catalog.promise;
-      },
+      }),
       push: (work) => transaction.resolve(work),
       fail: (error) => transaction.reject(error),
     }),

@@ -194,7 +194,7 @@ export class PipelineIntake {
   /** Takes a message; gives what has to be learned before that is possible. */
   #feed(bytes: Buffer, start: number, end: number): Needed | null {
     let decoded = this.#decoder.decode(bytes, start, end);
-    for (; decoded.kind === 'announced'; ) {
+    for (; decoded.kind === 'announced';) {
       const { relation } = decoded;
       this.#assembler?.accept({ kind: 'relation', relation }, 0);
       decoded = this.#decoder.decode(bytes, start, end);

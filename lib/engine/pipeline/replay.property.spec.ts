@@ -6,6 +6,7 @@ import {
   dataFrame,
   intakePorts,
   keepaliveFrame,
+  typeCatalog,
 } from '../../../test/support/fed-intake.js';
 import { SpillFilesInMemory } from '../../../test/support/spill-file-in-memory.js';
 import {
@@ -126,12 +127,12 @@ class Connection {
       },
     );
     const ports = intakePorts({
-      readTypes: async () => {
+      catalog: typeCatalog(async () => {
         this.#holds.add('types');
         await nextTurn();
         this.#holds.delete('types');
         return CATALOG;
-      },
+      }),
       push: (work) => this.#push(work),
       arrived: (end) => this.works.push(Promise.resolve({ end })),
       replaying: (runs) => {

@@ -50,8 +50,7 @@ export class WatchedStream {
       case 'update':
       case 'delete':
       case 'truncate':
-        if (this.#watch.active)
-          this.#tell(this.#decode(bytes, start, end));
+        if (this.#watch.active) this.#tell(this.#decode(bytes, start, end));
         return;
       case 'commit':
         this.#watch.ended();

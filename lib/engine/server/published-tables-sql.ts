@@ -89,7 +89,7 @@ const SIZES = `
           select p.oid, false, 0, 0 from parts p where p.relkind <> 'p' and not (p.relkind = 'r' and p.relpersistence = 'p')) m`;
 
 /** A key has no columns that its index merely includes. A deferrable primary key is no replica identity. */
-const IDENTITY = `
+export const IDENTITY = `
         select (x.indkey::pg_catalog.int2[])[0:x.indnkeyatts - 1] as attnums, x.indclass
         from pg_catalog.pg_index x where x.indrelid = c.oid and x.indisvalid and x.indimmediate
           and case c.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end

@@ -76,7 +76,7 @@ function begun(row: TextRow): TableBuild {
       name: `${schema}.${table}`,
       quotedName: row['quoted_name'] ?? '',
       partitioned: row['partitioned'] === 't',
-      replicaIdentity: replicaIdentity(row['identity']),
+      replicaIdentity: replicaIdentityOf(row['identity']),
       rowFilter: row['row_filter'] ?? null,
       estimatedRows: estimate(row['rows']),
       estimatedRowBytes: estimate(row['row_bytes']),
@@ -142,7 +142,9 @@ function estimate(value: string | null | undefined): number | null {
   return typeof value === 'string' ? Number(value) : null;
 }
 
-function replicaIdentity(letter: string | null | undefined): ReplicaIdentity {
+export function replicaIdentityOf(
+  letter: string | null | undefined,
+): ReplicaIdentity {
   switch (letter) {
     case 'f':
       return 'full';

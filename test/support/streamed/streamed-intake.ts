@@ -8,7 +8,7 @@ import { Positions } from '../../../lib/engine/source/positions.js';
 import type { TransactionFile } from '../../../lib/engine/streamed/streamed-transaction.js';
 import { StreamedTransactions } from '../../../lib/engine/streamed/streamed-transactions.js';
 import type { CatalogType } from '../../../lib/engine/values/catalog-types.js';
-import { assembler, intakePorts } from '../fed-intake.js';
+import { assembler, intakePorts, typeCatalog } from '../fed-intake.js';
 import {
   beginFrame,
   commitFrame,
@@ -119,10 +119,10 @@ export class StreamedIntake {
       'exact',
       intakePorts({
         positions: this.positions,
-        readTypes: () => {
+        catalog: typeCatalog(() => {
           this.told.push('types');
           return this.catalog.promise;
-        },
+        }),
         push: (work) => {
           this.pushed.push(work);
           this.told.push(work.kind);

@@ -29,14 +29,14 @@ export function announcedTable(
   const replicaIdentity =
     sources.find((source) => agrees(source, keyed))?.replicaIdentity ??
     'default';
-  const omitted = sources[0]?.omitted ?? [];
+  const generated = sources[0]?.generated ?? [];
   return {
     oid,
     schema,
     table,
     replicaIdentity,
     columns: wire.columns
-      .filter(({ name }) => !omitted.includes(name))
+      .filter(({ name }) => !generated.includes(name))
       .map(({ name, key }) => {
         const { typeOid, typeModifier } = columnOf(sources, name);
         return {
@@ -46,7 +46,7 @@ export function announcedTable(
           key: key || replicaIdentity === 'full',
         };
       }),
-    omitted,
+    generated,
   };
 }
 

@@ -137,7 +137,7 @@ describe('an announcement', () => {
 
   it('leaves out what the catalog omits, and reads the rest of the row', () => {
     const decoding = pglogicalDecoding([
-      catalogTable(1, ['*a:23', 'c:23'], { omitted: ['twice'] }),
+      catalogTable(1, ['*a:23', 'c:23'], { generated: ['twice'] }),
     ]);
     const announced = decoding.decode(
       relationFrame({ oid: 1, columns: ['*a', 'twice', 'c'] }),

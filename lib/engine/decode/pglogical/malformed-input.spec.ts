@@ -39,7 +39,7 @@ const RELATIONS = [
 const CATALOG = [
   catalogTable(1, ['*id:23', 'v', 'n:1007', '__proto__:17'], {
     table: 'keyed',
-    omitted: ['twice'],
+    generated: ['twice'],
   }),
   catalogTable(2, ['a:1184', 'b'], { table: 'full', replicaIdentity: 'full' }),
   catalogTable(3, [], { table: 'bare' }),

@@ -30,7 +30,7 @@ describe('the startup message', () => {
       min_proto_version: oldest,
       max_proto_version: newest,
     });
-    expect(fresh().decode(frame)).toStrictEqual({ kind: 'startup' });
+    expect(fresh().decode(frame)).toStrictEqual({ kind: 'aside' });
   });
 
   it.each([

@@ -1,4 +1,8 @@
-import type { CatalogTable, Relation } from '../../model/relation.js';
+import type {
+  CatalogTable,
+  Relation,
+  TableName,
+} from '../../model/relation.js';
 import type { OriginMessage } from '../../model/replication-message.js';
 import { TypeTable } from '../../values/type-table.js';
 import { ByteReader } from '../byte-reader.js';
@@ -6,7 +10,6 @@ import type {
   Decoded,
   DecodeFault,
   Decoder,
-  TableName,
   TableNeeded,
   TypesNeeded,
 } from '../decoder.js';
@@ -67,6 +70,10 @@ export class PglogicalDecoder implements Decoder {
     types.announce(UNKNOWN_TYPE, 'pg_catalog', 'unknown');
     this.#known = new Map(tables.map((table) => [table.oid, table]));
   }
+
+  readonly scopes = null;
+  /** It announces what has changed. */
+  readonly review = null;
 
   get tables(): number {
     return this.#layouts.size;
@@ -236,7 +243,7 @@ function goneTable({ schema, table }: TableName): CatalogTable {
     table,
     replicaIdentity: 'nothing',
     columns: [],
-    omitted: [],
+    generated: [],
   };
 }
 

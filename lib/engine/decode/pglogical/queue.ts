@@ -1,6 +1,5 @@
 import type { Row } from '../../model/change.js';
-import type { CatalogTable } from '../../model/relation.js';
-import type { TableName } from '../decoder.js';
+import type { CatalogTable, TableName } from '../../model/relation.js';
 import { MalformedMessage } from '../malformed-message.js';
 import type { WireTable } from './relation-message.js';
 
@@ -35,7 +34,7 @@ export function queueTable({
       typeModifier: -1,
       key: false,
     })),
-    omitted: [],
+    generated: [],
   };
 }
 

@@ -43,7 +43,7 @@ const TABLES: Readonly<
   z: [[]],
   k: [['*id', 'v:23']],
   dropped: [['*id:23', 'v']],
-  generated: [['*id:23'], { omitted: ['twice'] }],
+  generated: [['*id:23'], { generated: ['twice'] }],
   parts_low: [['*id:23', 'v']],
   parts_high: [['*id:23', 'v']],
   ta: [['*id:23']],
@@ -105,7 +105,7 @@ describe('a recorded stream of pglogical 2.4', () => {
       'insert',
       'origin',
       'relation',
-      'startup',
+      'aside',
       'truncate',
       'update',
     ]);
@@ -235,7 +235,7 @@ describe('a recorded stream of pglogical 2.4', () => {
     const tampered = decoding();
     for (const frame of FRAMES) {
       const length = Math.floor(frame.length * 0.9);
-      if (tampered.decode(frame).kind === 'startup') continue;
+      if (tampered.decode(frame).kind === 'aside') continue;
       expect(tampered.decode(frame.subarray(0, length))).toMatchObject({
         kind: 'fault',
         code: 'decode_failure',

@@ -1,5 +1,5 @@
 import type { ByteReader } from '../byte-reader.js';
-import type { TableName } from '../decoder.js';
+import type { TableName } from '../../model/relation.js';
 import { MalformedMessage } from '../malformed-message.js';
 import { readFlags, readTerminated } from './fields.js';
 

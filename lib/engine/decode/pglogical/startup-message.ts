@@ -1,4 +1,4 @@
-import type { StartupMessage } from '../../model/replication-message.js';
+import type { AsideMessage } from '../../model/replication-message.js';
 import type { ByteReader } from '../byte-reader.js';
 import { MalformedMessage } from '../malformed-message.js';
 
@@ -6,7 +6,7 @@ import { MalformedMessage } from '../malformed-message.js';
 const VERSION = 1;
 
 /** Reads what the plugin says of itself, and demands that it speaks the version of the protocol that this decoder reads. */
-export function readStartup(reader: ByteReader): StartupMessage {
+export function readStartup(reader: ByteReader): AsideMessage {
   if (reader.uint8() !== VERSION) {
     throw new MalformedMessage(
       'its format is not 1',
@@ -23,7 +23,7 @@ export function readStartup(reader: ByteReader): StartupMessage {
       'decoder/protocol_unsupported',
     );
   }
-  return { kind: 'startup' };
+  return { kind: 'aside' };
 }
 
 function versionIn(

@@ -324,7 +324,7 @@ describe('a scope', () => {
     const reading = decoder();
     reading.decode(shape(1, 'a'));
     reading.decode(shape(2, 'b'));
-    reading.beginScope();
+    reading.scopes.beginScope();
     for (const frame of [shape(1, 'x'), shape(3, 'y'), shape(4, 'z')])
       reading.decode(frame);
     return reading;
@@ -343,7 +343,9 @@ describe('a scope', () => {
 
   it('leaves at its end those that are kept, and tells what stays of the others', () => {
     const reading = scoped();
-    expect(reading.endScope(new Set([3]))).toMatchObject([{ table: 'a' }]);
+    expect(reading.scopes.endScope(new Set([3]))).toMatchObject([
+      { table: 'a' },
+    ]);
     expect([1, 2, 3, 4].map((oid) => nameOf(reading, oid))).toEqual([
       'a',
       'b',
@@ -355,11 +357,11 @@ describe('a scope', () => {
 
   it('replaces what the connection had', () => {
     const reading = scoped();
-    expect(reading.endScope(new Set([1, 3, 4]))).toEqual([]);
+    expect(reading.scopes.endScope(new Set([1, 3, 4]))).toEqual([]);
     expect(nameOf(reading, 1)).toBe('x');
-    reading.beginScope();
+    reading.scopes.beginScope();
     expect(nameOf(reading, 1)).toBe('x');
-    reading.endScope(new Set());
+    reading.scopes.endScope(new Set());
     expect(reading.tables).toBe(4);
   });
 });

@@ -56,6 +56,9 @@ export class PgoutputDecoder implements Decoder {
     this.#types = types;
   }
 
+  /** It announces what has changed. */
+  readonly review = null;
+
   get scopes(): DecoderScopes {
     return this.#layouts;
   }

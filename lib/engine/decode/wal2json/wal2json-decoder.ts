@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { CatalogTable } from '../../model/relation.js';
 import type { ReplicationMessage } from '../../model/replication-message.js';
-import type { Decoded, Decoder } from '../decoder.js';
+import type { CatalogReview, Decoded, Decoder } from '../decoder.js';
 import { faultOf, MalformedMessage } from '../malformed-message.js';
 import type { ColumnTypes } from '../row-layout.js';
 import { DocumentReader } from './document-reader.js';
@@ -58,12 +58,11 @@ export class Wal2jsonDecoder implements Decoder {
     return this.#known.announced;
   }
 
-  /**
-   * Compares the catalog as it is now with what is known. The plugin cannot tell a column that was dropped from one that an update left as it was,
-   * so a table that has lost columns, or its name to another table, is announced before its next row.
-   */
-  review(tables: readonly CatalogTable[]): void {
-    this.#known.review(tables);
+  readonly scopes = null;
+
+  /** The plugin cannot tell a column that was dropped from one that an update left as it was. */
+  get review(): CatalogReview {
+    return (tables) => this.#known.review(tables);
   }
 
   decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {

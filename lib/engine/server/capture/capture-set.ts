@@ -1,6 +1,6 @@
 import type { CheckpointHome } from '../../model/checkpoint.js';
 import type { HaltCode } from '../../model/halts.js';
-import type { TableName } from '../../model/relation.js';
+import type { CatalogTable, TableName } from '../../model/relation.js';
 import type { CommandSession, TextRow } from '../session.js';
 
 /** What a pipeline captures, and by which output plugin: all that the options and the catalog say of it. */
@@ -43,6 +43,8 @@ export interface CaptureSet {
   readonly tablesSql: string;
   /** Names of the tables whose rows it has, as changes have them. Reads catalogs alone, so that no lock on a table is waited for. */
   names(session: CommandSession): Promise<readonly TableName[]>;
+  /** Its tables, where the plugin does not describe them by itself. Reads catalogs alone. */
+  catalog(session: CommandSession): Promise<readonly CatalogTable[]>;
   /** Everything by which it is defined: the same as long as nobody has altered it. */
   state(session: CommandSession): Promise<readonly TextRow[]>;
   /** Whether a table of it is gone that the snapshot of the session still has. */

@@ -1,5 +1,5 @@
 import type { CheckpointHome } from '../../model/checkpoint.js';
-import type { TableName } from '../../model/relation.js';
+import type { CatalogTable, TableName } from '../../model/relation.js';
 import type { ResolvedOptions } from '../../options/resolve-options.js';
 import { requireAgreeingColumnLists } from '../column-lists.js';
 import { publicationNamesLiteral } from '../identifiers.js';
@@ -91,6 +91,10 @@ export class PublicationSet implements CaptureSet {
 
   names(session: CommandSession): Promise<readonly TableName[]> {
     return readPublishedNames(session, this.publications);
+  }
+
+  async catalog(): Promise<readonly CatalogTable[]> {
+    return [];
   }
 
   state(session: CommandSession): Promise<readonly TextRow[]> {
