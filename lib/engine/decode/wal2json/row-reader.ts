@@ -1,5 +1,22 @@
 import type { DocumentReader } from './document-reader.js';
+import { literal, Literal } from './literal.js';
 import { type MetHeader, type Tuple, TupleReader } from './tuple-reader.js';
+
+const XID = literal(',"xid":');
+const TIMESTAMP = literal(',"timestamp":');
+const LSN = literal(',"lsn":');
+const SCHEMA = literal(',"schema":');
+const TABLE = literal(',"table":');
+const COLUMNS = literal(',"columns":[');
+const IDENTITY = literal(',"identity":[');
+const PRIMARY_KEY = literal(',"pk":[');
+const NAME = literal('{"name":');
+const TYPE = literal(',"type":');
+const TYPE_OID = ',"typeoid":';
+const OID = literal(TYPE_OID);
+const COMMA = literal(',');
+const BRACE = literal('}');
+const BRACKET = literal(']');
 
 /** What a document about a table tells of. */
 export type RowAction = 'insert' | 'update' | 'delete' | 'truncate';
@@ -30,12 +47,12 @@ export class WrittenTable {
   readonly key: string;
   readonly columns: TupleReader;
   readonly identity: TupleReader;
-  #keyText = '';
+  #keyBytes: Literal | null = null;
   #key: readonly string[] = [];
 
-  /** @param text - the members of a document that name it */
+  /** @param bytes - the members of a document that name it */
   constructor(
-    readonly text: string,
+    readonly bytes: Literal,
     readonly schema: string,
     readonly table: string,
   ) {
@@ -49,23 +66,24 @@ export class WrittenTable {
   /** Reads names of columns, and what else is said of each, up to the end of the list. */
   readKey(reader: DocumentReader): readonly string[] {
     // In most documents it is the same as in the one before.
-    if (this.#keyText !== '' && reader.takes(this.#keyText)) return this.#key;
+    if (this.#keyBytes !== null && reader.takes(this.#keyBytes))
+      return this.#key;
     const start = reader.at;
     const names: string[] = [];
-    if (!reader.takes(']')) {
+    if (!reader.takes(BRACKET)) {
       do {
-        reader.expect('{"name":', 'the name of a key column');
+        reader.expect(NAME, 'the name of a key column');
         names.push(reader.name());
-        reader.expect(',"type":', 'the type of a key column');
-        reader.typeName(',"typeoid":');
-        reader.expect(',"typeoid":', 'the type OID of a key column');
+        reader.expect(TYPE, 'the type of a key column');
+        reader.typeName(TYPE_OID);
+        reader.expect(OID, 'the type OID of a key column');
         reader.integer();
-        reader.expect('}', 'the end of a key column');
-      } while (reader.takes(','));
-      reader.expect(']', 'the end of the key');
+        reader.expect(BRACE, 'the end of a key column');
+      } while (reader.takes(COMMA));
+      reader.expect(BRACKET, 'the end of the key');
     }
     this.#key = names;
-    this.#keyText = reader.since(start);
+    this.#keyBytes = new Literal(reader.since(start));
     return names;
   }
 }
@@ -79,46 +97,48 @@ export class RowReader {
   /** Reads what follows the action. */
   read(reader: DocumentReader, action: RowAction): RowDocument {
     // Those of the transaction count.
-    reader.expect(',"xid":', 'the xid');
+    reader.expect(XID, 'the xid');
     reader.integer();
-    reader.expect(',"timestamp":', 'the time');
+    reader.expect(TIMESTAMP, 'the time');
     reader.skipString();
-    reader.expect(',"lsn":', 'the position');
+    reader.expect(LSN, 'the position');
     reader.skipString();
     const table = this.#readTable(reader);
     let columns = null;
     if (action === 'insert' || action === 'update') {
-      reader.expect(',"columns":[', 'the new row');
+      reader.expect(COLUMNS, 'the new row');
       columns = table.columns.read(reader);
     }
     let identity = null;
     if (action === 'delete') {
-      reader.expect(',"identity":[', 'the old row');
+      reader.expect(IDENTITY, 'the old row');
       identity = table.identity.read(reader);
-    } else if (action === 'update' && reader.takes(',"identity":[')) {
+    } else if (action === 'update' && reader.takes(IDENTITY)) {
       identity = table.identity.read(reader);
     }
     let primaryKey: readonly string[] = [];
     if (action !== 'truncate') {
-      reader.expect(',"pk":[', 'the primary key');
+      reader.expect(PRIMARY_KEY, 'the primary key');
       primaryKey = table.readKey(reader);
     }
-    reader.expect('}', 'the end');
+    reader.expect(BRACE, 'the end');
     reader.end();
     return { action, table, columns, identity, primaryKey };
   }
 
   #readTable(reader: DocumentReader): WrittenTable {
-    if (this.#last !== null && reader.takes(this.#last.text)) return this.#last;
+    if (this.#last !== null && reader.takes(this.#last.bytes))
+      return this.#last;
     const start = reader.at;
-    reader.expect(',"schema":', 'the schema');
+    reader.expect(SCHEMA, 'the schema');
     const schema = reader.name();
-    reader.expect(',"table":', 'the table');
+    reader.expect(TABLE, 'the table');
     const name = reader.name();
-    const text = reader.since(start);
+    const bytes = reader.since(start);
+    const text = bytes.toString('latin1');
     let table = this.#tables.get(text);
     if (table === undefined) {
-      table = new WrittenTable(text, schema, name);
+      table = new WrittenTable(new Literal(bytes), schema, name);
       this.#tables.set(text, table);
     }
     this.#last = table;

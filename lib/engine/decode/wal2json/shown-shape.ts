@@ -48,6 +48,8 @@ export function shownShape(
     if (!isKnown.has(header.name))
       columns.push(addedColumn(header, known, catalog));
   }
+  // An insert has all columns in the order of the table.
+  if (row.action === 'insert') sortAs([...shown.keys()], columns);
   const keyed = columns.map((column) => {
     const key = isFull || (identity.keys?.has(column.name) ?? column.key);
     return key === column.key ? column : { ...column, key };
@@ -57,6 +59,13 @@ export function shownShape(
     keyed.every((column, index) => column === known.columns[index])
     ? known
     : { ...known, replicaIdentity: identity.kind, columns: keyed };
+}
+
+function sortAs(names: readonly string[], columns: ColumnShape[]): void {
+  const places = new Map(names.map((name, index) => [name, index]));
+  columns.sort(
+    (one, other) => (places.get(one.name) ?? 0) - (places.get(other.name) ?? 0),
+  );
 }
 
 /** Whether a column that the document does not show was dropped. */

@@ -5,18 +5,19 @@ const BACKSLASH = 0x5c;
 /** The plugin escapes as `\u` control characters alone. */
 const OTHER_CODE = /\\u(?!00[01])/;
 
-/** Where the JSON string that begins at `start` has ended, or -1. */
-export function jsonStringEnd(text: string, start: number): number {
-  if (!text.startsWith('"', start)) return -1;
-  for (let from = start + 1; ;) {
-    const quote = text.indexOf('"', from);
-    if (quote === -1) return -1;
-    let backslashes = 0;
-    while (text.charCodeAt(quote - 1 - backslashes) === BACKSLASH)
-      backslashes++;
-    if (backslashes % 2 === 0) return quote + 1;
-    from = quote + 1;
-  }
+/** Where the JSON string that a text begins with has ended, or -1. */
+export function jsonStringEnd(text: string): number {
+  if (!text.startsWith('"')) return -1;
+  let quote = text.indexOf('"', 1);
+  while (quote !== -1 && isEscaped(text, quote))
+    quote = text.indexOf('"', quote + 1);
+  return quote === -1 ? -1 : quote + 1;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
+  return backslashes % 2 === 1;
 }
 
 /** The string that a JSON literal stands for: a copy, of which nothing else is kept alive. */
@@ -32,16 +33,12 @@ export function unescaped(literal: string): string {
 }
 
 /**
- * Where the name of a type has ended that SQL writes in quotes, such as `"S"."a""b"(3)`, or -1.
+ * Where the name of a type has ended that a text begins with and SQL writes in quotes, such as `"S"."a""b"(3)`, or -1.
  *
  * @param next - what comes after it
  */
-export function quotedTypeEnd(
-  text: string,
-  start: number,
-  next: string,
-): number {
-  let end = quotedNameEnd(text, start);
+export function quotedTypeEnd(text: string, next: string): number {
+  let end = quotedNameEnd(text, 0);
   if (end !== -1 && text.startsWith('."', end))
     end = quotedNameEnd(text, end + 1);
   if (end === -1) return -1;

@@ -1,5 +1,6 @@
 import { MalformedMessage } from '../malformed-message.js';
 import type { DocumentReader } from './document-reader.js';
+import { literal, Literal } from './literal.js';
 
 /** What the plugin says of a column beside its value. Of one text there is one object for a table. */
 export interface ColumnHeader {
@@ -21,11 +22,22 @@ export interface Tuple {
 const BOOL_OID = 16;
 const BYTEA_OID = 17;
 const HEX = /^(?:[0-9a-f]{2})*$/;
-const BEFORE_OID = ',"typeoid":';
+
+const BEFORE_NAME = literal('{"name":');
+const BEFORE_TYPE = literal(',"type":');
+const TYPE_OID = ',"typeoid":';
+const BEFORE_OID = literal(TYPE_OID);
+const BEFORE_VALUE = literal(',"value":');
+const AFTER_VALUE = literal('}');
+const COMMA = literal(',');
+const BRACKET = literal(']');
+const NULL = literal('null');
+const TRUE = literal('true');
+const FALSE = literal('false');
 
 /** A header as it was met. */
 export interface MetHeader {
-  readonly text: string;
+  readonly bytes: Literal;
   readonly header: ColumnHeader;
 }
 
@@ -51,12 +63,12 @@ export class TupleReader {
     const met: MetHeader[] = [];
     let next = 0;
     let isNew = false;
-    if (reader.takes(']')) return { headers, values };
+    if (reader.takes(BRACKET)) return { headers, values };
     do {
       let found: MetHeader | undefined;
       for (let i = next; i < expected.length; i++) {
         const candidate = expected[i];
-        if (candidate !== undefined && reader.takes(candidate.text)) {
+        if (candidate !== undefined && reader.takes(candidate.bytes)) {
           found = candidate;
           next = i + 1;
           break;
@@ -69,30 +81,32 @@ export class TupleReader {
       met.push(found);
       headers.push(found.header);
       values.push(readValue(reader, found.header));
-      reader.expect('}', 'the end of a column');
-    } while (reader.takes(','));
-    reader.expect(']', 'the end of a row');
+      reader.expect(AFTER_VALUE, 'the end of a column');
+    } while (reader.takes(COMMA));
+    reader.expect(BRACKET, 'the end of a row');
     if (isNew) this.#expected = met;
     return { headers, values };
   }
 
   #readHeader(reader: DocumentReader): MetHeader {
     const start = reader.at;
-    reader.expect('{"name":', 'the name of a column');
+    reader.expect(BEFORE_NAME, 'the name of a column');
     const name = reader.name();
-    reader.expect(',"type":', 'the type of a column');
-    const type = reader.typeName(BEFORE_OID);
+    reader.expect(BEFORE_TYPE, 'the type of a column');
+    const type = reader.typeName(TYPE_OID);
     reader.expect(BEFORE_OID, 'the OID of a type');
     // The plugin prints it with a sign.
     const typeOid = reader.integer() >>> 0;
-    reader.expect(',"value":', 'the value of a column');
-    const text = reader.since(start);
+    reader.expect(BEFORE_VALUE, 'the value of a column');
+    const bytes = reader.since(start);
+    const text = bytes.toString('latin1');
     const known = this.met.get(text);
     if (known !== undefined) return known;
     const label = `column ${JSON.stringify(name)} of ${this.relationName}`;
-    const header = { text, header: { name, type, typeOid, label } };
-    this.met.set(text, header);
-    return header;
+    const header = { name, type, typeOid, label };
+    const met = { bytes: new Literal(bytes), header };
+    this.met.set(text, met);
+    return met;
   }
 }
 
@@ -101,10 +115,10 @@ function readValue(
   reader: DocumentReader,
   { typeOid, label }: ColumnHeader,
 ): string | null {
-  if (reader.takes('null')) return null;
+  if (reader.takes(NULL)) return null;
   if (typeOid === BOOL_OID) {
-    if (reader.takes('true')) return 't';
-    if (reader.takes('false')) return 'f';
+    if (reader.takes(TRUE)) return 't';
+    if (reader.takes(FALSE)) return 'f';
     throw new MalformedMessage(`${label} is no boolean`);
   }
   // A number has lost its trailing zeros and more: the plugin was not told to print them as strings.

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { CatalogTable } from '../../model/relation.js';
 import type { ReplicationMessage } from '../../model/replication-message.js';
 import type { CatalogReview, Decoded, Decoder } from '../decoder.js';
@@ -6,6 +5,7 @@ import { faultOf, MalformedMessage } from '../malformed-message.js';
 import type { ColumnTypes } from '../row-layout.js';
 import { DocumentReader } from './document-reader.js';
 import type { FittedRow } from './known-table.js';
+import { literal } from './literal.js';
 import { KnownTables } from './known-tables.js';
 import { type RowAction, type RowDocument, RowReader } from './row-reader.js';
 import {
@@ -33,8 +33,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['U', 'update'],
 ]);
 
-/** Stands where bytes were no UTF-8, or where it was written. */
-const REPLACEMENT = '\ufffd';
+const ACTION = literal('{"action":');
 
 /**
  * Reads the documents of the output plugin `wal2json`, format version 2, with its transactions, positions, times, types, type OIDs and
@@ -70,43 +69,30 @@ export class Wal2jsonDecoder implements Decoder {
       return { kind: 'fault', code: 'decode_failure', detail: 'empty message' };
     let kind: Kind | 'document' = 'document';
     try {
-      const encoding = this.#open(bytes, start, end);
+      this.#reader.open(bytes, start, end);
       kind = this.#readKind();
-      if (kind === 'message') return readLogicalMessage(this.#reader, encoding);
-      if (encoding !== 'utf8') throw new MalformedMessage('not UTF-8');
       return this.#read(kind);
     } catch (error) {
       return faultOf(error, kind);
     }
   }
 
-  /** @returns `latin1` when the bytes are no UTF-8: then the text has a character for each of them */
-  #open(bytes: Buffer, start: number, end: number): 'utf8' | 'latin1' {
-    const text = bytes.toString('utf8', start, end);
-    const encoding =
-      text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, end))
-        ? 'latin1'
-        : 'utf8';
-    this.#reader.open(
-      encoding === 'utf8' ? text : bytes.toString(encoding, start, end),
-    );
-    return encoding;
-  }
-
   #readKind(): Kind {
-    this.#reader.expect('{"action":', 'the action');
+    this.#reader.expect(ACTION, 'the action');
     const kind = KINDS.get(this.#reader.string());
     if (kind === undefined)
       throw new MalformedMessage('unknown action', 'unsupported_message');
     return kind;
   }
 
-  #read(kind: Exclude<Kind, 'message'>): Decoded {
+  #read(kind: Kind): Decoded {
     switch (kind) {
       case 'begin':
         return readBegin(this.#reader);
       case 'commit':
         return readCommit(this.#reader);
+      case 'message':
+        return readLogicalMessage(this.#reader);
       default:
         return this.#readRow(this.#rows.read(this.#reader, kind));
     }
