@@ -33,11 +33,19 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/**/*.e2e-spec.ts'],
-          exclude: ['test/orms/**'],
+          exclude: ['test/orms/**', 'test/plugins/**'],
           globalSetup: [
             'tools/compile-test-apps.ts',
             'tools/prepare-cluster.ts',
           ],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'plugins',
+          include: ['test/plugins/**/*.e2e-spec.ts'],
+          globalSetup: ['tools/prepare-plugin-server.ts'],
         },
       },
     ],

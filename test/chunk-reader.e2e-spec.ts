@@ -1,3 +1,4 @@
+import { PublicationSet } from '../lib/engine/server/capture/publication-set.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionFault } from '../lib/engine/model/connection-fault.js';
 import { parseLsn } from '../lib/engine/model/lsn.js';
@@ -53,7 +54,7 @@ async function discover(
   database: TestDatabase,
 ): Promise<readonly ReadableTable[]> {
   return withSqlSession(targetOf(database), async (session) => {
-    const tables = await readPublishedTables(session, ['p']);
+    const tables = await readPublishedTables(session, new PublicationSet(['p']));
     const shapes = await readTableShapes(
       session,
       tables.map(({ oid }) => oid),

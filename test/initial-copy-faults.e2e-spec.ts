@@ -1,3 +1,4 @@
+import { PublicationSet } from '../lib/engine/server/capture/publication-set.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionFault } from '../lib/engine/model/connection-fault.js';
 import { judgeError } from '../lib/engine/server/error-classes.js';
@@ -78,7 +79,7 @@ describe('a table that was altered before the copy has locked it', () => {
     const source = await filled();
     const copy = await copying(source);
     await source.query('alter publication q drop table b');
-    const error = await failure(source, copy.run({ publications: ['q'] }));
+    const error = await failure(source, copy.run({ capture: new PublicationSet(['q']) }));
     expect(error).toBeInstanceOf(ConnectionFault);
     expect(copy.pages).toEqual([]);
   });
@@ -237,7 +238,7 @@ it('a session does not wait for a table that somebody wants to alter, who waits 
     sessions.push(await openInSnapshot(target, snapshotName));
   onTestFinished(() => sessions.forEach((session) => session.destroy()));
   const [first, second] = sessions.map(({ commands }) => commands);
-  const tables = await readPublishedTables(present(first), ['q']);
+  const tables = await readPublishedTables(present(first), new PublicationSet(['q']));
   await lockTables(present(first), tables, 0);
   const altering = source.query('truncate b');
   await waiting(source, 'truncate%');

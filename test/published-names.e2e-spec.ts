@@ -17,7 +17,9 @@ function published(
       signal: new AbortController().signal,
     },
     async (session) =>
-      (await readPublishedNames(session, publications)).toSorted(),
+      (await readPublishedNames(session, publications))
+        .map(({ schema, table }) => `${schema}.${table}`)
+        .toSorted(),
   );
 }
 

@@ -1,3 +1,4 @@
+import { PublicationSet } from '../lib/engine/server/capture/publication-set.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Halt, HaltError } from '../lib/engine/model/halt.js';
 import { readPublishedTables } from '../lib/engine/server/published-tables.js';
@@ -36,7 +37,7 @@ async function reader(schema: string): Promise<Reader> {
 /** Why the tables of `p` cannot be read; `null` when they can. */
 async function obstacle(connection: DatabaseConnection): Promise<Halt | null> {
   return reading(connection, async ({ commands }) => {
-    const tables = await readPublishedTables(commands, ['p']);
+    const tables = await readPublishedTables(commands, new PublicationSet(['p']));
     try {
       await requireReadable(commands, tables);
       return null;

@@ -1,3 +1,4 @@
+import { PublicationSet } from '../lib/engine/server/capture/publication-set.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readPublishedTables } from '../lib/engine/server/published-tables.js';
 import type { PublishedTable } from '../lib/engine/server/published-table.js';
@@ -198,7 +199,7 @@ it('row filters are written by an empty search_path, whatever that of the sessio
     signal: new AbortController().signal,
   };
   const tables = await withSqlSession(target, (session) =>
-    readPublishedTables(session, ['p']),
+    readPublishedTables(session, new PublicationSet(['p'])),
   );
   expect(tables).toMatchObject([{ rowFilter: '((id < 3))' }]);
 });
@@ -244,7 +245,7 @@ it('1,000 tables and 2,000 types are found within two seconds, on a slow network
       // The best of some: other work on the machine is not what is measured.
       for (let round = 0; round < 3; round += 1) {
         const began = performance.now();
-        const tables = await readPublishedTables(commands, ['p']);
+        const tables = await readPublishedTables(commands, new PublicationSet(['p']));
         await requireReadable(commands, tables);
         const makers = await readRowMakers(commands, 'exact', tables);
         times.push(performance.now() - began);

@@ -77,11 +77,13 @@ export class Pipeline {
             this.#work,
           );
     const { slotName, health, drainTimeout } = this.options;
+    const capture = captureSetOf(this.options);
+    this.#capture = capture;
     this.#slotWatch = new SlotWatch({
       ...health,
       ask: (signal) =>
         withSqlSession(this.#source.target(signal), async (session) => {
-          await this.#record.tables.look(session, this.options);
+          await this.#record.tables.look(session, this.options, capture);
           return readSlotSample(session, slotName);
         }),
     });

@@ -1,3 +1,4 @@
+import { PublicationSet } from '../../lib/engine/server/capture/publication-set.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { PgoutputDecoder } from '../../lib/engine/decode/pgoutput/pgoutput-decoder.js';
@@ -197,7 +198,7 @@ export class Backfilling {
       pipeline: 'test',
       slotName,
       target,
-      publications: ['p'],
+      capture: new PublicationSet(['p']),
       types: 'text',
       chunkRows: options.chunkRows ?? 1_000,
       maxPendingChunks: options.maxPendingChunks ?? 4,

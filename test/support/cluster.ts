@@ -15,7 +15,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import {
   type Binaries,
-  findBinaries,
+  findBinaries as findInstalled,
+  type FindBinaries,
   type ServerUser,
   serverUser,
 } from './postgres-binaries.js';
@@ -46,18 +47,20 @@ export class Cluster {
     /** Of the superuser. */
     readonly password: string,
     private readonly guard: ChildProcess,
+    private readonly findBinaries: FindBinaries,
   ) {}
 
   /** Creates the folder and watches over it. */
   static async create(
     password = randomBytes(12).toString('hex'),
+    findBinaries: FindBinaries = findInstalled,
   ): Promise<Cluster> {
     const user = serverUser();
     const folder = await mkdtemp(
       path.join(await realpath(tmpdir()), 'replicant-'),
     );
     own(folder, user);
-    return new Cluster(folder, user, password, watchOver(folder));
+    return new Cluster(folder, user, password, watchOver(folder), findBinaries);
   }
 
   get dataFolder(): string {
@@ -72,9 +75,9 @@ export class Cluster {
     return Number.parseInt(this.#read('PG_VERSION'), 10);
   }
 
-  /** Runs initdb with the installed binaries. */
+  /** Runs initdb. */
   async initialise(): Promise<Binaries> {
-    const binaries = await findBinaries(this.user, this.folder);
+    const binaries = await this.findBinaries(this.user, this.folder);
     const passwordFile = path.join(this.folder, 'password');
     this.#write(passwordFile, `${this.password}\n`);
     await run(
@@ -101,7 +104,7 @@ export class Cluster {
 
   /** Copies data instead of running initdb. The password must be that of the original. */
   async copyOf({ dataFolder }: ClusterTemplate): Promise<Binaries> {
-    const binaries = await findBinaries(this.user, this.folder);
+    const binaries = await this.findBinaries(this.user, this.folder);
     await run('cp', ['-a', dataFolder, this.dataFolder]);
     return binaries;
   }

@@ -1,3 +1,4 @@
+import { PublicationSet } from '../../lib/engine/server/capture/publication-set.js';
 import { onTestFinished } from 'vitest';
 import { createSlot } from '../../lib/engine/server/slot.js';
 import {
@@ -60,7 +61,7 @@ export class Copying {
         applicationName: COPIER,
         signal: this.abort.signal,
       },
-      publications: ['p'],
+      capture: new PublicationSet(['p']),
       types: 'text',
       parallelTables: 1,
       exported: this.exported,

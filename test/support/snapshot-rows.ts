@@ -1,3 +1,4 @@
+import { PublicationSet } from '../../lib/engine/server/capture/publication-set.js';
 import type { AnySnapshotRow } from '../../lib/engine/model/snapshot.js';
 import type {
   ConnectionOption,
@@ -34,7 +35,7 @@ export function publishedTables(
   publications: readonly string[] = ['p'],
 ): Promise<readonly PublishedTable[]> {
   return reading(connection, ({ commands }) =>
-    readPublishedTables(commands, publications),
+    readPublishedTables(commands, new PublicationSet(publications)),
   );
 }
 
@@ -45,7 +46,7 @@ export function snapshotRows(
   types: TypesOption = 'exact',
 ): Promise<AnySnapshotRow[]> {
   return reading(connection, async (session) => {
-    const tables = await readPublishedTables(session.commands, publications);
+    const tables = await readPublishedTables(session.commands, new PublicationSet(publications));
     const makers = await readRowMakers(session.commands, types, tables);
     const rows: AnySnapshotRow[] = [];
     for (const table of tables) {

@@ -1,4 +1,4 @@
-import type { CatalogTable, Relation } from '../model/relation.js';
+import type { CatalogTable, Relation, TableName } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 
 /**
@@ -9,12 +9,6 @@ export interface TypesNeeded {
   readonly kind: 'types-needed';
   /** OIDs of the types. */
   readonly oids: readonly number[];
-}
-
-/** The name of a table, as it is: neither folded nor quoted. */
-export interface TableName {
-  readonly schema: string;
-  readonly table: string;
 }
 
 /**
@@ -51,8 +45,11 @@ export interface DecodeFault {
   readonly detail: string;
 }
 
+/** What has to be learned before a payload can be decoded. */
+export type Needed = TypesNeeded | TableNeeded;
+
 export type Decoded =
-  ReplicationMessage | TypesNeeded | TableNeeded | Announced | DecodeFault;
+  ReplicationMessage | Needed | Announced | DecodeFault;
 
 /** Reads what one output plugin writes. It keeps the announced tables, so there is one for each connection. */
 export interface Decoder {
@@ -63,10 +60,12 @@ export interface Decoder {
   decode(bytes: Buffer, start?: number, end?: number): Decoded;
   /** Number of the tables that were announced: a server announces each once, so none of them may be forgotten. */
   readonly tables: number;
+  /** `null` when the plugin sends no transactions while they run. */
+  readonly scopes: DecoderScopes | null;
 }
 
-/** The decoder of a plugin that sends transactions while they run. */
-export interface ScopedDecoder extends Decoder {
+/** Tables that are announced in transactions which are sent while they run. */
+export interface DecoderScopes {
   /**
    * What is announced from here on belongs to a transaction that was sent while it ran, and is decoded only now: announcements that came
    * meanwhile may be newer.

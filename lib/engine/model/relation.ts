@@ -31,13 +31,22 @@ export interface Relation {
   readonly columns: readonly Column[];
 }
 
+/** Names a table as the catalog does; two names, since either may hold a dot. */
+export interface TableName {
+  readonly schema: string;
+  readonly table: string;
+}
+
 /** The shape of a table as a message or the catalog tells it, before its types have names. */
 export interface TableShape extends Omit<Relation, 'name' | 'columns'> {
   readonly columns: readonly Omit<Column, 'type'>[];
 }
 
-/** The shape of a table as the catalog tells it. */
+/** A table as the catalog describes it to the decoder of a plugin that does not. */
 export interface CatalogTable extends TableShape {
-  /** Names of columns that plugins send and nobody gets: generated ones that `pgoutput` does not send. They are not among the others. */
-  readonly omitted: readonly string[];
+  /**
+   * Names of the generated columns that are none of {@link TableShape.columns}: pgoutput would not send them, other plugins do, and nobody is
+   * told of them.
+   */
+  readonly generated: readonly string[];
 }

@@ -1,4 +1,5 @@
 import type { Lsn } from './lsn.js';
+import type { TableName } from './relation.js';
 
 /** How far an incremental snapshot is. Names in it are never written into SQL: they are compared with those of the catalog. */
 export interface SnapshotProgress {
@@ -20,12 +21,6 @@ export type TableProgress = ProgressTable & TableState;
 /** A table, and its OID: another table may have the name later. */
 export interface ProgressTable extends TableName {
   readonly oid: number;
-}
-
-/** Names a table as the catalog does; two names, since either may hold a dot. */
-export interface TableName {
-  readonly schema: string;
-  readonly table: string;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { ClientConfig, CustomTypesConfig } from 'pg';
 import type { Delivery } from '../model/delivery.js';
+import type { DecoderOptions } from './decoder-options.js';
 import type {
   BatchOptions,
   CheckpointStoreOptions,
@@ -33,13 +34,11 @@ export type AroundDelivery = (
 ) => Promise<void>;
 
 /** Options of one pipeline. */
-export interface PipelineOptions {
+export interface PipelineOptions extends DecoderOptions {
   /** The source. A replication connection and short ordinary ones are opened with these settings. */
   connection: ConnectionOption;
   /** Name of the replication slot: 1 to 63 of `a-z`, `0-9` and `_`. Created when it is absent. */
   slotName: string;
-  /** The publication, or several whose union is streamed. They must exist. */
-  publication: string | readonly string[];
   /**
    * Lets the library keep the checkpoint, for a sink that cannot keep one beside its work: such as one that sends. Delivery is then at
    * least once; see docs/delivery.md. By default the sink keeps it.

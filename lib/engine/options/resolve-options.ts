@@ -1,6 +1,11 @@
 import pg from 'pg';
-import { isName, isSlotName } from '../model/names.js';
+import { isSlotName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
+import {
+  requireCapabilities,
+  resolveDecoder,
+  type ResolvedDecoder,
+} from './decoder-options.js';
 import {
   resolveBatchDelivery,
   resolveCheckpointStore,
@@ -40,7 +45,7 @@ import type {
  */
 export interface ResolvedOptions {
   readonly slotName: string;
-  readonly publications: readonly string[];
+  readonly decoder: ResolvedDecoder;
   readonly checkpointStore: ResolvedCheckpointStoreOptions | null;
   readonly maxInflightBytes: number;
   readonly maxCommandRetries: number;
@@ -64,8 +69,13 @@ export interface ResolvedOptions {
 
 const KNOWN = new Set([
   'connection',
+  'decoder',
   'slotName',
   'publication',
+  'replicationSets',
+  'tables',
+  'allowKeylessTables',
+  'schemaCheckInterval',
   'checkpointStore',
   'maxInflightBytes',
   'maxCommandRetries',
@@ -101,6 +111,7 @@ const ELSEWHERE = new Map([
   ['chunkRows', 'belongs under snapshot.'],
   ['maxPendingChunks', 'belongs under snapshot.'],
   ['publications', 'is called publication, which may be a list.'],
+  ['replicationSet', 'is called replicationSets, which may be one name.'],
 ]);
 
 /**
@@ -117,9 +128,11 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
   }
   refuseUnknown(options, KNOWN, '', ELSEWHERE);
   resolveConnection('connection', options.connection);
-  return {
-    slotName: slotName(options.slotName),
-    publications: publications(options.publication),
+  const slot = slotName(options.slotName);
+  const decoder = resolveDecoder(options);
+  const resolved: ResolvedOptions = {
+    slotName: slot,
+    decoder,
     checkpointStore: checkpointStore(options.checkpointStore),
     maxInflightBytes: maxInflightBytes(options),
     maxCommandRetries: count('maxCommandRetries', options.maxCommandRetries, 5),
@@ -143,6 +156,13 @@ export function resolveOptions(options: PipelineOptions): ResolvedOptions {
     health: resolveHealth(options.health),
     around: around(options.around),
   };
+  const { messages, streaming, failover } = resolved;
+  requireCapabilities(decoder, {
+    messages,
+    streaming: streaming !== null,
+    failover,
+  });
+  return resolved;
 }
 
 function maxInflightBytes({ maxInflightBytes: value }: PipelineOptions) {
@@ -211,26 +231,6 @@ function slotName(value: unknown): string {
     'slotName',
     'must be 1 to 63 characters of a-z, 0-9 and _.',
   );
-}
-
-function publications(value: unknown): readonly string[] {
-  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const valid = names.filter(
-    (name): name is string => typeof name === 'string' && isName(name),
-  );
-  if (valid.length === 0 || valid.length !== names.length) {
-    throw new ReplicantConfigError(
-      'publication',
-      'must be the name of a publication or a list of at least one, each of 1 to 63 bytes.',
-    );
-  }
-  if (new Set(valid).size !== valid.length) {
-    throw new ReplicantConfigError(
-      'publication',
-      'names a publication twice; name each once.',
-    );
-  }
-  return valid;
 }
 
 function types(value: TypesOption | undefined): TypesOption {

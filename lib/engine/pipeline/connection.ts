@@ -154,7 +154,11 @@ export class PipelineConnection {
       if (plan.snapshot !== null)
         await new InitialSnapshot(subject, session, plan, plan.snapshot).make();
       await subject.advice.give(session.commands);
-      await subject.tables.look(session.commands, subject.options);
+      await subject.tables.look(
+        session.commands,
+        subject.options,
+        subject.capture,
+      );
       const connection = new PipelineConnection(subject, session, plan);
       await connection.#start(() => entered('streaming'));
       return connection;

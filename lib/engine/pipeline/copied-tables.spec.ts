@@ -55,12 +55,12 @@ describe('CopiedTables', () => {
     tables.copied(['public.a']);
     expect(tables.never).toBeNull();
     published = ['public.a', 'public.late'];
-    await tables.look(session, options);
+    await tables.look(session, options, capture);
     expect(tables.never).toEqual({ count: 1, tables: ['public.late'] });
     tables.copied(['public.a', 'public.late']);
     expect(tables.never).toEqual({ count: 0, tables: [] });
     published = ['public.a', 'public.later'];
-    await tables.look(session, options);
+    await tables.look(session, options, capture);
     expect(tables.never).toEqual({ count: 1, tables: ['public.later'] });
     tables.copied(null);
     expect(tables.never).toBeNull();
@@ -70,7 +70,7 @@ describe('CopiedTables', () => {
     const tables = new CopiedTables();
     tables.copied([]);
     published = ['public.late'];
-    await tables.look(session, resolveOptions(unreachable));
+    await tables.look(session, resolveOptions(unreachable), capture);
     expect(tables.never).toBeNull();
   });
 });

@@ -1,23 +1,25 @@
 import type { ResolvedOptions } from '../options/resolve-options.js';
-import { readPublishedNames } from '../server/published-names.js';
+import type { CaptureSet } from '../server/capture/capture-set.js';
 import type { CommandSession } from '../server/session.js';
 import type { NeverCopied } from '../telemetry/snapshot-status.js';
 
 /** More of them help nobody, and a status is sent with every health answer. */
 const NAMED_TABLES = 50;
 
-/** Knows which tables the publications carry and which were copied, each as it was found last. */
+/** Knows which tables are captured and which were copied, each as it was found last. */
 export class CopiedTables {
   #published: readonly string[] | null = null;
   #copied: readonly string[] | null = null;
 
-  /** Asks what the publications carry, where the option `snapshot` makes that matter. */
+  /** Asks which tables are captured, where the option `snapshot` makes that matter. */
   async look(
     session: CommandSession,
-    { snapshot, publications }: ResolvedOptions,
+    { snapshot }: ResolvedOptions,
+    capture: CaptureSet,
   ): Promise<void> {
     if (snapshot === null) return;
-    this.#published = await readPublishedNames(session, publications);
+    const names = await capture.names(session);
+    this.#published = names.map(({ schema, table }) => `${schema}.${table}`);
   }
 
   /**

@@ -42,8 +42,8 @@ export async function openBackfill(
   position: CheckpointPosition,
   ports: IncrementalPorts,
 ): Promise<Backfill | null> {
-  const { options, sink, pipeline, target, meter } = subject;
-  const { snapshot, publications, types } = options;
+  const { options, capture, sink, pipeline, target, meter } = subject;
+  const { snapshot, types } = options;
   if (snapshot === null || !storesProgress(sink)) return null;
   const stored = await readProgress(sink, context, position);
   const progress = progressFrom(stored, snapshot, position, confirmedFlush);
@@ -55,7 +55,7 @@ export async function openBackfill(
     pipeline,
     slotName: context.slotName,
     target,
-    publications,
+    capture,
     types,
     chunkRows,
     maxPendingChunks,

@@ -97,7 +97,7 @@ export class InitialSnapshot {
   }
 
   async #copy(): Promise<readonly ProgressTable[]> {
-    const { options, target, meter } = this.#subject;
+    const { options, capture, target, meter } = this.#subject;
     const lost = new AbortController();
     const ended = this.#session.lost.catch((error: unknown) => {
       lost.abort();
@@ -114,7 +114,7 @@ export class InitialSnapshot {
     signal.addEventListener('abort', endCalls, { once: true });
     const copy = copyInitially({
       target: { ...target, signal },
-      publications: options.publications,
+      capture,
       types: options.types,
       parallelTables:
         options.snapshot?.mode === 'initial'

@@ -1,15 +1,17 @@
 import type { Assembled } from '../assemble/assembled.js';
 import type { Assembler } from '../assemble/assembler.js';
-import type { DecodeFault, Decoder } from '../decode/decoder.js';
-import { PgoutputDecoder } from '../decode/pgoutput/pgoutput-decoder.js';
+import type { DecodeFault, Decoder, Needed } from '../decode/decoder.js';
 import type { StreamCommit } from '../decode/pgoutput/stream-messages.js';
 import type { StreamedWork } from '../deliver/work.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import { PlainReadingFault } from '../model/plain-reading-fault.js';
+import type { CatalogTable, TableName } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
+import { tableKey } from '../model/snapshot-progress.js';
 import type { TypesOption } from '../options/pipeline-options.js';
+import { type TypeCatalog, teachTypes } from '../server/type-catalog.js';
 import type { Positions } from '../source/positions.js';
 import {
   asksForReply,
@@ -17,14 +19,11 @@ import {
   framePosition,
   XLOG_DATA_HEADER,
 } from '../source/wire.js';
-import type { CatalogType } from '../values/catalog-types.js';
 import type { StreamWatch } from '../snapshot/incremental/stream-watch.js';
 import { SpillError } from '../streamed/spill-error.js';
 import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
-import {
-  spillFailed,
-  type StreamedTransactions,
-} from '../streamed/streamed-transactions.js';
+import { spillFailed } from '../streamed/streamed-room.js';
+import type { StreamedTransactions } from '../streamed/streamed-transactions.js';
 import { TypeTable } from '../values/type-table.js';
 import { replay } from './replay.js';
 import { WatchedStream } from './watched-stream.js';
@@ -35,11 +34,19 @@ const MAX_TABLES = 10_000;
 const NO_BYTES = Buffer.alloc(0);
 const NONE: ReadonlySet<number> = new Set();
 
+/** What a plugin does not say. */
+export interface Catalog extends TypeCatalog {
+  /** `null` for a table that is gone. */
+  readTable(name: TableName): Promise<CatalogTable | null>;
+}
+
 /** What the intake asks of its connection. */
 export interface IntakePorts {
   readonly positions: Positions;
-  /** Stops reading and asks the catalog what types are made of. */
-  readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
+  /** Makes the decoder of the output plugin. */
+  makeDecoder(types: TypeTable): Decoder;
+  /** Asked while nothing is read. */
+  readonly catalog: Catalog;
   /** Whether a message outside transactions concerns the sink. */
   takes(prefix: string): boolean;
   /** Takes what is ready for the sink. */
@@ -62,6 +69,8 @@ export class PipelineIntake {
   readonly #ports: IntakePorts;
   readonly #types: TypeTable;
   readonly #decoder: Decoder;
+  /** What the catalog has said of tables, the last of each name. */
+  readonly #tables = new Map<string, CatalogTable | null>();
   readonly #streamed: StreamedTransactions | null;
   /** `null` when nobody compares the stream with rows that were read. */
   #watched: WatchedStream | null = null;
@@ -85,7 +94,7 @@ export class PipelineIntake {
     this.#streamed = streamed;
     this.#maxTables = maxTables;
     this.#types = new TypeTable(types);
-    this.#decoder = new PgoutputDecoder(this.#types);
+    this.#decoder = ports.makeDecoder(this.#types);
   }
 
   /** Payload bytes held for a transaction whose end was not taken in. */
@@ -103,7 +112,8 @@ export class PipelineIntake {
     if (watch !== undefined)
       this.#watched = new WatchedStream(
         watch,
-        new PgoutputDecoder(new TypeTable('text')),
+        this.#ports.makeDecoder(new TypeTable('text', this.#types)),
+        (name) => this.#tables.get(tableKey(name)) ?? null,
       );
     this.#replay();
   }
@@ -175,19 +185,31 @@ export class PipelineIntake {
         return;
       default:
     }
-    const oids = this.#feed(bytes, payload, end);
-    if (oids === null) return;
+    const needed = this.#feed(bytes, payload, end);
+    if (needed === null) return;
     this.#backlog = [copyOf(bytes, start, end)];
-    void this.#learn(oids);
+    void this.#askAndGoOn(needed);
   }
 
-  /** Takes a message; gives OIDs of types that have to be learned before that is possible. */
-  #feed(bytes: Buffer, start: number, end: number): readonly number[] | null {
-    const decoded = this.#decoder.decode(bytes, start, end);
-    if (decoded.kind === 'types-needed') return decoded.oids;
-    if (decoded.kind === 'fault') this.#halt(decoded);
-    else this.#accept(decoded, bytes, start, end);
-    return null;
+  /** Takes a message; gives what has to be learned before that is possible. */
+  #feed(bytes: Buffer, start: number, end: number): Needed | null {
+    let decoded = this.#decoder.decode(bytes, start, end);
+    for (; decoded.kind === 'announced'; ) {
+      const { relation } = decoded;
+      this.#assembler?.accept({ kind: 'relation', relation }, 0);
+      decoded = this.#decoder.decode(bytes, start, end);
+    }
+    switch (decoded.kind) {
+      case 'types-needed':
+      case 'table-needed':
+        return decoded;
+      case 'fault':
+        this.#halt(decoded);
+        return null;
+      default:
+        this.#accept(decoded, bytes, start, end);
+        return null;
+    }
   }
 
   #accept(
@@ -210,17 +232,22 @@ export class PipelineIntake {
       );
   }
 
-  async #learn(oids: readonly number[]): Promise<void> {
+  async #askAndGoOn(needed: Needed): Promise<void> {
     try {
-      await this.#learnTypes(oids);
+      await this.#ask(needed);
       this.#replay();
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  async #learnTypes(oids: readonly number[]): Promise<void> {
-    this.#types.learn(oids, await this.#ports.readTypes(oids));
+  async #ask(needed: Needed): Promise<void> {
+    const { catalog } = this.#ports;
+    if (needed.kind === 'types-needed')
+      return teachTypes(this.#types, needed.oids, catalog);
+    const table = await catalog.readTable(needed.name);
+    this.#tables.set(tableKey(needed.name), table);
+    needed.learn(table);
   }
 
   /** Runs a transaction through that was sent while it was running; what follows it is put off until then. */
@@ -238,7 +265,7 @@ export class PipelineIntake {
         },
         accept: (message) => this.#accept(message, NO_BYTES, 0, 0),
         feed: (bytes, start, end) => this.#feed(bytes, start, end),
-        learn: (oids) => this.#learnTypes(oids),
+        ask: (needed) => this.#ask(needed),
         room: () => this.#ports.room(),
       });
       if (whole) this.#endScope(this.#streamed?.settle(transaction) ?? NONE);
@@ -252,12 +279,12 @@ export class PipelineIntake {
   }
 
   #beginScope(): void {
-    this.#decoder.beginScope();
+    this.#decoder.scopes?.beginScope();
     this.#watched?.beginScope();
   }
 
   #endScope(kept: ReadonlySet<number>): void {
-    const others = this.#decoder.endScope(kept);
+    const others = this.#decoder.scopes?.endScope(kept) ?? [];
     this.#assembler?.goOnWith(others);
     this.#watched?.endScope(kept);
   }

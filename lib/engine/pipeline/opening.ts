@@ -34,6 +34,7 @@ export async function withPlannedSession<T>(
     const plan = await runConnectChain(commands, {
       pipeline: subject.pipeline,
       options: subject.options,
+      capture: subject.capture,
       sink: subject.sink,
       unfinishedSlot: subject.unfinishedSlot,
       warning: (message) => subject.warning(message),

@@ -2,6 +2,7 @@ import { SinkRetries } from '../deliver/sink-retries.js';
 import type { Halt } from '../model/halt.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
 import { Advice } from '../server/advice.js';
+import type { CaptureSet } from '../server/capture/capture-set.js';
 import type { UnfinishedSlot } from '../server/chain-subject.js';
 import type { PipelineConnection } from './connection.js';
 import type { HandlerScope } from './handlers.js';
@@ -17,6 +18,7 @@ import type { SinkWork } from './work.js';
 export interface RunSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
+  readonly capture: CaptureSet;
   readonly source: SourceAccess;
   readonly makeSink: SinkMaker;
   /** What this start passes over. */
@@ -39,7 +41,8 @@ export class PipelineRun {
 
   /** @param unsettled - what still runs of earlier starts, see {@link PipelineRun.settle} */
   constructor(subject: RunSubject, unsettled: Promise<Halt | null>) {
-    const { pipeline, options, skipping, record, schema, work } = subject;
+    const { pipeline, options, capture, skipping, record, schema, work } =
+      subject;
     const abort = new AbortController();
     const sink = subject.makeSink(abort.signal);
     const { checkpoint } = sink;
@@ -52,12 +55,13 @@ export class PipelineRun {
       {
         pipeline,
         options,
+        capture,
         sink,
         target: {
           ...subject.source.target(abort.signal),
           waiting: (wait) => record.waits(wait),
         },
-        advice: new Advice(options.publications, sink.tables ?? [], (message) =>
+        advice: new Advice(capture, options, sink.tables ?? [], (message) =>
           record.warning(message),
         ),
         schema,

@@ -9,6 +9,7 @@ import type { PipelineSchema } from './schema.js';
 import type { Skipping } from './skipping.js';
 import type { SinkWork } from './work.js';
 import type { Advice } from '../server/advice.js';
+import type { CaptureSet } from '../server/capture/capture-set.js';
 import type { UnfinishedSlot } from '../server/chain-subject.js';
 import type { SessionTarget } from '../server/session.js';
 import type { Tell } from '../telemetry/pipeline-events.js';
@@ -26,6 +27,7 @@ export interface RunningCopy {
 export interface ConnectionSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
+  readonly capture: CaptureSet;
   readonly sink: Sink;
   readonly target: SessionTarget;
   readonly advice: Advice;

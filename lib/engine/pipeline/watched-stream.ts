@@ -1,5 +1,6 @@
 import type { Decoded, Decoder } from '../decode/decoder.js';
 import type { Lsn } from '../model/lsn.js';
+import type { CatalogTable, TableName } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
 import type {
   RowMessage,
@@ -13,11 +14,20 @@ import type {
 export class WatchedStream {
   readonly #watch: StreamWatch;
   readonly #decoder: Decoder;
+  readonly #tableOf: (name: TableName) => CatalogTable | null;
 
-  /** @param decoder gives text, and knows nothing of the connection yet */
-  constructor(watch: StreamWatch, decoder: Decoder) {
+  /**
+   * @param decoder - gives text, and knows nothing of the connection yet but types
+   * @param tableOf - gives what the catalog has said of a table
+   */
+  constructor(
+    watch: StreamWatch,
+    decoder: Decoder,
+    tableOf: (name: TableName) => CatalogTable | null,
+  ) {
     this.#watch = watch;
     this.#decoder = decoder;
+    this.#tableOf = tableOf;
   }
 
   /** A message, before its transaction is handed over. */
@@ -34,14 +44,14 @@ export class WatchedStream {
       // Announced once on a connection, and needed whenever watching begins.
       case 'relation':
       case 'type':
-        this.#decoder.decode(bytes, start, end);
+        this.#decode(bytes, start, end);
         return;
       case 'insert':
       case 'update':
       case 'delete':
       case 'truncate':
         if (this.#watch.active)
-          this.#tell(this.#decoder.decode(bytes, start, end));
+          this.#tell(this.#decode(bytes, start, end));
         return;
       case 'commit':
         this.#watch.ended();
@@ -52,11 +62,11 @@ export class WatchedStream {
 
   /** See {@link Decoder.beginScope}. */
   beginScope(): void {
-    this.#decoder.beginScope();
+    this.#decoder.scopes?.beginScope();
   }
 
   endScope(kept: ReadonlySet<number>): void {
-    this.#decoder.endScope(kept);
+    this.#decoder.scopes?.endScope(kept);
   }
 
   /** Its transaction is about to be handed over before its end is here. */
@@ -67,6 +77,16 @@ export class WatchedStream {
   /** A message, after its transaction was handed over. */
   passed(message: ReplicationMessage): void {
     if (message.kind === 'commit') this.#watch.commit(message);
+  }
+
+  /** What it needs was learned when the message was decoded the first time. */
+  #decode(bytes: Buffer, start: number, end: number): Decoded {
+    for (;;) {
+      const decoded = this.#decoder.decode(bytes, start, end);
+      if (decoded.kind === 'table-needed')
+        decoded.learn(this.#tableOf(decoded.name));
+      else if (decoded.kind !== 'announced') return decoded;
+    }
   }
 
   #tell(decoded: Decoded): void {

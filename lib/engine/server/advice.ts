@@ -1,15 +1,20 @@
 import { errorClass } from '../model/error-class.js';
+import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { CaptureSet } from './capture/capture-set.js';
 import { synchronousName } from './preflight.js';
-import { advisePublications } from './publication-advice.js';
-import { adviseTables } from './table-advice.js';
 import type { CommandSession } from './session.js';
+import { adviseStreaming } from './streaming-advice.js';
 
 /** What a person should know when a pipeline starts, though nothing is lost. Given once, on the first connection. */
 export class Advice {
   #given = false;
 
   constructor(
-    private readonly publications: readonly string[],
+    private readonly capture: CaptureSet,
+    private readonly options: Pick<
+      ResolvedOptions,
+      'streaming' | 'maxInflightBytes'
+    >,
     /** Those that the sink asks for by name. */
     private readonly tables: readonly string[],
     private readonly tell: (message: string) => void,
@@ -23,15 +28,15 @@ export class Advice {
       for (const message of await this.#find(session)) this.tell(message);
     } catch (error) {
       this.tell(
-        `publications and settings could not be looked over (${errorClass(error)})`,
+        `what is captured, and settings, could not be looked over (${errorClass(error)})`,
       );
     }
   }
 
   async #find(session: CommandSession): Promise<string[]> {
     const found = [
-      ...(await advisePublications(session, this.publications)),
-      ...(await adviseTables(session, this.publications, this.tables)),
+      ...(await this.capture.advise(session, this.tables)),
+      ...(await adviseStreaming(session, this.options)),
     ];
     const own = await synchronousName(session);
     if (own !== null) {

@@ -7,6 +7,7 @@ import type {
 import type { SinkKind } from '../model/sink-kind.js';
 import type { SlotOriginContext } from '../model/slot-origin.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
+import type { CaptureSet } from './capture/capture-set.js';
 
 /** What the connect chain asks of a sink. */
 export interface ConsultedSink {
@@ -33,6 +34,7 @@ export interface UnfinishedSlot {
 export interface ChainSubject {
   readonly pipeline: string;
   readonly options: ResolvedOptions;
+  readonly capture: CaptureSet;
   readonly sink: ConsultedSink;
   readonly unfinishedSlot: UnfinishedSlot;
   /** Tells of something that a person should know, though nothing is lost. */

@@ -5,6 +5,7 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError, type Halt } from '../model/halt.js';
 import type { PipelineOptions } from '../options/pipeline-options.js';
 import { resolveOptions } from '../options/resolve-options.js';
+import { captureSetOf } from './capture/capture-set-of.js';
 import type { ChainSubject, ConsultedSink } from './chain-subject.js';
 import { runConnectChain, type StreamPlan } from './connect-chain.js';
 import { SlotHeldError } from './slot-holder.js';
@@ -115,15 +116,17 @@ function stage(row: StoredCheckpoint | null = null): Stage {
   const keeper = new StubKeeper(log, row);
   const warnings: string[] = [];
   const run: Stage['run'] = (sink = {}, options = {}) => {
+    const resolved = resolveOptions({
+      connection: 'postgresql://db/shop',
+      slotName: 'orders',
+      publication: 'p',
+      goForwardOnly: true,
+      ...options,
+    });
     const subject: ChainSubject = {
       pipeline: 'orders',
-      options: resolveOptions({
-        connection: 'postgresql://db/shop',
-        slotName: 'orders',
-        publication: 'p',
-        goForwardOnly: true,
-        ...options,
-      }),
+      options: resolved,
+      capture: captureSetOf(resolved),
       sink: {
         name: 'Sink',
         checkpoint: { kind: 'keeper', keeper },

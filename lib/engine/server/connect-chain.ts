@@ -12,12 +12,10 @@ import {
   readCheckpoint,
   type CheckpointPosition,
 } from './checkpoint-reading.js';
-import { requireAgreeingColumnLists } from './column-lists.js';
 import { identifySystem } from './identify-system.js';
-import { publicationNamesLiteral, quoteIdentifier } from './identifiers.js';
+import { quoteIdentifier } from './identifiers.js';
 import { refuseFeedback } from './preflight.js';
 import { prepareProgress, readProgress } from './progress-reading.js';
-import { requirePublications } from './publications.js';
 import { probeServer, type ServerFacts } from './server-probe.js';
 import { approveIdentity } from './session-identity.js';
 import type { CommandSession } from './session.js';
@@ -25,11 +23,8 @@ import { locateSlot } from './slot-location.js';
 import type { SnapshotPlan } from './snapshot-plan.js';
 import { requireCommonHistory, UNKNOWN_TIMELINE } from './timeline.js';
 
-const PLUGIN = 'pgoutput';
 /** `server_version_num` of the first version that synchronizes slots. */
 const FIRST_WITH_FAILOVER = 170_000;
-/** Version of the protocol, of PostgreSQL 14. */
-const FIRST_WITH_STREAMING = 2;
 
 /** What the chain found out: all that streaming needs. */
 export interface StreamPlan {
@@ -47,7 +42,7 @@ export interface StreamPlan {
 
 /**
  * Everything between connecting and START_REPLICATION, on every connect anew: who is the server, how far is the sink, is
- * the one the history of the other, do the publications exist, is the slot whole and where the checkpoint says. Creates the
+ * the one the history of the other, is what is captured there, is the slot whole and where the checkpoint says. Creates the
  * slot on a first start.
  *
  * @throws {HaltError} for whatever would lose data
@@ -56,7 +51,7 @@ export async function runConnectChain(
   session: CommandSession,
   subject: ChainSubject,
 ): Promise<StreamPlan> {
-  const { options, sink } = subject;
+  const { options, capture, sink } = subject;
   const identity = await identifySystem(session);
   await approveIdentity(session, subject, identity);
   const server = await probeServer(session);
@@ -65,17 +60,12 @@ export async function runConnectChain(
   requireFailoverSupport(options, server);
   await requireCommonHistory(session, position, identity);
   await requireServerReached(session, position, server);
-  await requirePublications(session, options.publications);
-  await requireAgreeingColumnLists(session, options.publications);
-  await refuseFeedback(
-    session,
-    sink.checkpoint,
-    identity,
-    options.publications,
-  );
+  await capture.check(session);
+  await refuseFeedback(session, sink.checkpoint, identity, capture);
   requireConsent(position, subject);
   const { database } = identity;
-  const place = { database, plugin: PLUGIN, inRecovery: server.inRecovery };
+  const { plugin } = capture;
+  const place = { database, plugin, inRecovery: server.inRecovery };
   const progress = await progressOf(subject, context, position);
   const claim = { context, place, position, progress };
   const slot = await locateSlot(session, subject, claim);
@@ -83,7 +73,7 @@ export async function runConnectChain(
     context,
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
-    command: startCommand(options, slot.position, progress),
+    command: startCommand(subject, slot.position, progress),
     databaseOid: options.streaming?.spill ? server.databaseOid : null,
     snapshot: slot.snapshot,
   };
@@ -171,7 +161,7 @@ function requireConsent(
  * @see {@link https://www.postgresql.org/docs/current/protocol-logical-replication.html | Logical streaming replication parameters}
  */
 function startCommand(
-  options: ResolvedOptions,
+  { options, capture }: ChainSubject,
   position: CheckpointPosition,
   progress: SnapshotProgress | null,
 ): string {
@@ -179,11 +169,5 @@ function startCommand(
   // What a snapshot has to see again comes again, and is passed over.
   const again = progress?.uncertain ?? stored;
   const start = again < stored ? again : stored;
-  const asked = [
-    `proto_version '${options.streaming === null ? 1 : FIRST_WITH_STREAMING}'`,
-    `publication_names ${publicationNamesLiteral(options.publications)}`,
-    ...(options.messages ? [`messages 'true'`] : []),
-    ...(options.streaming === null ? [] : [`streaming 'on'`]),
-  ];
-  return `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)} (${asked.join(', ')})`;
+  return `START_REPLICATION SLOT ${quoteIdentifier(options.slotName, 'slotName')} LOGICAL ${formatLsn(start)} (${capture.startOptions.join(', ')})`;
 }

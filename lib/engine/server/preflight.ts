@@ -1,8 +1,8 @@
 import type { CheckpointHome, SinkCheckpoint } from '../model/checkpoint.js';
 import { HaltError } from '../model/halt.js';
 import type { SessionIdentity } from '../model/session-identity.js';
+import type { CaptureSet } from './capture/capture-set.js';
 import { available } from './checkpoint-reading.js';
-import { refuseSelfFeeding } from './self-feeding.js';
 import type { CommandSession } from './session.js';
 import { isSynchronousStandby } from './synchronous-standbys.js';
 
@@ -16,13 +16,13 @@ export async function refuseFeedback(
   session: CommandSession,
   checkpoint: SinkCheckpoint,
   identity: SessionIdentity,
-  publications: readonly string[],
+  capture: CaptureSet,
 ): Promise<void> {
   if (checkpoint.kind === 'reader') return;
   const home = await available(checkpoint.keeper.home());
   // A role that may not ask for the identifier is taken to be on the same server: the OID of the table still decides.
   if (isOnServer(home, identity, true) && home.database === identity.database)
-    await refuseSelfFeeding(session, publications, home);
+    await capture.refuseSelfFeeding(session, home);
   if (isOnServer(home, identity, false)) await refuseWaitForOneself(session);
 }
 

@@ -1,3 +1,4 @@
+import type { TableName } from '../model/relation.js';
 import { quoteLiteral } from './identifiers.js';
 import type { CommandSession } from './session.js';
 
@@ -10,7 +11,7 @@ import type { CommandSession } from './session.js';
 export async function readPublishedNames(
   session: CommandSession,
   publications: readonly string[],
-): Promise<readonly string[]> {
+): Promise<readonly TableName[]> {
   const rows = await session.query(
     `with recursive
       pub as (
@@ -34,9 +35,12 @@ export async function readPublishedNames(
         select distinct on (p.rel) coalesce(p.name, p.rel) as rel
         from part p join pg_catalog.pg_class c on c.oid = p.rel and c.relkind = 'r' and c.relpersistence = 'p'
         order by p.rel, p.name is null, p.height desc)
-    select distinct n.nspname || '.' || c.relname as name
+    select distinct n.nspname as schema, c.relname as table
     from carried t join pg_catalog.pg_class c on c.oid = t.rel
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace`,
   );
-  return rows.flatMap(({ name }) => name ?? []);
+  return rows.map(({ schema, table }) => ({
+    schema: schema ?? '',
+    table: table ?? '',
+  }));
 }

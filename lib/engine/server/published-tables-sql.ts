@@ -1,15 +1,15 @@
+import type { CaptureSet } from './capture/capture-set.js';
 import { quoteLiteral } from './identifiers.js';
 
 /**
- * Asks for the tables that a stream of publications carries, in the order of their names: a row for each published column
- * in the order of the table, or one row for a table without any. It wants an empty search_path.
+ * Asks for the tables of a {@link CaptureSet}, in the order of their names: a row for each captured column in the order of the table, or one
+ * row for a table without any. It wants an empty search_path.
  *
  * What belongs to a table is looked up for each by indexes of the catalog: a join would be one of nested loops over all of
  * them while the catalog has no statistics of new tables.
  */
-export function publishedTablesSql(publications: readonly string[]): string {
-  const names = publications.map(quoteLiteral).join(', ');
-  return `with ${tables(names)}
+export function capturedTablesSql(tablesSql: CaptureSet['tablesSql']): string {
+  return `with ${tablesSql}
     select c.oid, n.nspname as schema, c.relname as table, pg_catalog.format('%I.%I', n.nspname, c.relname) as quoted_name,
       c.relkind = 'p' as partitioned, c.relreplident as identity, t.agreed, t.publications,
       case when s.not_streamed is null then t.row_filter
@@ -31,11 +31,16 @@ export function publishedTablesSql(publications: readonly string[]): string {
 }
 
 /**
+ * Common table expressions for {@link CaptureSet.tablesSql}.
+ *
  * A partition whose ancestor is carried is streamed under the name of that ancestor, and the publications that carry the partition itself
  * have no say; a publication lists a partitioned table only when it publishes through it. Unlogged and foreign tables, which it may list
  * as partitions, are not in the WAL. PostgreSQL 15 lists generated columns too; no release before 18 streams one.
  */
-function tables(names: string): string {
+export function tablesOfPublicationsSql(
+  publications: readonly string[],
+): string {
+  const names = publications.map(quoteLiteral).join(', ');
   return `listed as materialized (
       select p.pubname, p.attnames, p.rowfilter, c.oid, c.relispartition
       from pg_catalog.pg_publication_tables p

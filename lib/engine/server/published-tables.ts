@@ -1,3 +1,4 @@
+import type { CaptureSet } from './capture/capture-set.js';
 import { HaltError } from '../model/halt.js';
 import type { ReplicaIdentity } from '../model/relation.js';
 import type {
@@ -5,7 +6,7 @@ import type {
   PublishedColumn,
   PublishedTable,
 } from './published-table.js';
-import { publishedTablesSql } from './published-tables-sql.js';
+import { capturedTablesSql } from './published-tables-sql.js';
 import type { CommandSession, TextRow } from './session.js';
 
 /** One table while its rows are taken in, a row for each of its columns. */
@@ -21,7 +22,7 @@ interface TableBuild {
 }
 
 /**
- * Reads what a stream of these publications carries: which tables, under which names, with which rows and columns. Reads
+ * Reads what a stream carries: which tables, under which names, with which rows and columns. Reads
  * catalogs alone, and asks for the size of tables on which nobody holds or awaits an exclusive lock. Afterwards the
  * session has an empty search_path, by which row filters are written.
  *
@@ -33,11 +34,11 @@ interface TableBuild {
  */
 export async function readPublishedTables(
   session: CommandSession,
-  publications: readonly string[],
+  { tablesSql }: Pick<CaptureSet, 'tablesSql'>,
 ): Promise<readonly PublishedTable[]> {
   await session.query("select pg_catalog.set_config('search_path', '', false)");
   // The view opens each table, and waits for whoever alters one.
-  const rows = await session.queryPatiently(publishedTablesSql(publications));
+  const rows = await session.queryPatiently(capturedTablesSql(tablesSql));
   const builds = new Map<string, TableBuild>();
   for (const row of rows) {
     const oid = row['oid'] ?? '';

@@ -10,7 +10,7 @@ import type { CommandSession } from './session.js';
  */
 export async function approveIdentity(
   session: CommandSession,
-  { pipeline, options, sink }: ChainSubject,
+  { pipeline, options, capture, sink }: ChainSubject,
   identity: SessionIdentity,
 ): Promise<void> {
   const { sessionIdentity } = sink;
@@ -23,7 +23,7 @@ export async function approveIdentity(
       sessionIdentity(identity, {
         pipeline,
         slotName: options.slotName,
-        publications: options.publications,
+        publications: capture.publications,
       }),
   );
 }

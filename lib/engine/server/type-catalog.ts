@@ -2,6 +2,7 @@ import {
   CATALOG_TYPES_QUERY,
   type CatalogType,
 } from '../values/catalog-types.js';
+import type { TypeTable } from '../values/type-table.js';
 import type { CommandSession, TextRow } from './session.js';
 
 /** What a Type message says. */
@@ -45,6 +46,34 @@ export async function readAnnouncedTypes(
     schema: schema ?? '',
     name: name ?? '',
   }));
+}
+
+/** Whom to ask about types. */
+export interface TypeCatalog {
+  /** See {@link readAnnouncedTypes}. */
+  nameTypes(oids: readonly number[]): Promise<readonly AnnouncedType[]>;
+  /** See {@link readTypes}. */
+  readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
+}
+
+/** Teaches a type table what it does not know of these types: their names, and what arrays and domains are made of. */
+export async function teachTypes(
+  types: TypeTable,
+  oids: readonly number[],
+  catalog: TypeCatalog,
+): Promise<void> {
+  const unnamed = types.unnamed(oids);
+  if (unnamed.length > 0) {
+    const gone = new Set(unnamed);
+    for (const { oid, schema, name } of await catalog.nameTypes(unnamed)) {
+      types.announce(oid, schema, name);
+      gone.delete(oid);
+    }
+    types.learn([...gone], []);
+  }
+  const unresolved = types.unresolved(oids);
+  if (unresolved.length > 0)
+    types.learn(unresolved, await catalog.readTypes(unresolved));
 }
 
 function arrayOf(oids: readonly number[]): string {

@@ -34,12 +34,15 @@ const PG_CATALOG = '';
  */
 export class TypeTable {
   readonly #types: 'exact' | 'text' | TextParsers;
-  readonly #announced = new Map<number, AnnouncedType>();
+  readonly #announced: Map<number, AnnouncedType>;
   /** Parsers of types that the catalog was asked about. */
-  readonly #learned = new Map<number, ValueParser>();
+  readonly #learned: Map<number, ValueParser>;
 
-  constructor(types: TypesOption) {
+  /** @param known - what is announced to the one, and learned by it, is so to the other too */
+  constructor(types: TypesOption, known?: TypeTable) {
     this.#types = types === 'pg' ? pg.types : types;
+    this.#announced = known === undefined ? new Map() : known.#announced;
+    this.#learned = known === undefined ? new Map() : known.#learned;
   }
 
   /**

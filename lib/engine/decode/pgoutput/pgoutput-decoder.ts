@@ -1,12 +1,12 @@
 import type {
-  Decoded,
   DecodeFault,
-  ScopedDecoder,
+  Decoder,
+  DecoderScopes,
   TypesNeeded,
 } from '../decoder.js';
-import type { Relation } from '../../model/relation.js';
 import type {
   RelationMessage,
+  ReplicationMessage,
   TypeMessage,
 } from '../../model/replication-message.js';
 import { ByteReader } from '../byte-reader.js';
@@ -39,12 +39,15 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [0x59, 'type'], // Y
 ]);
 
+/** What a payload of `pgoutput` gives: it announces all of its tables. */
+export type PgoutputDecoded = ReplicationMessage | TypesNeeded | DecodeFault;
+
 /**
  * Reads the messages of the output plugin `pgoutput`, protocol version 1.
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html | Logical Replication Message Formats}
  */
-export class PgoutputDecoder implements ScopedDecoder {
+export class PgoutputDecoder implements Decoder {
   readonly #types: ColumnTypes;
   readonly #reader = new ByteReader();
   readonly #layouts = new RowLayouts();
@@ -53,19 +56,15 @@ export class PgoutputDecoder implements ScopedDecoder {
     this.#types = types;
   }
 
+  get scopes(): DecoderScopes {
+    return this.#layouts;
+  }
+
   get tables(): number {
     return this.#layouts.size;
   }
 
-  beginScope(): void {
-    this.#layouts.beginScope();
-  }
-
-  endScope(kept: ReadonlySet<number>): readonly Relation[] {
-    return this.#layouts.endScope(kept);
-  }
-
-  decode(bytes: Buffer, start = 0, end = bytes.length): Decoded {
+  decode(bytes: Buffer, start = 0, end = bytes.length): PgoutputDecoded {
     if (start >= end) return fault('decode_failure', 'empty message');
     const reader = this.#reader;
     reader.open(bytes, start, end);
@@ -77,7 +76,7 @@ export class PgoutputDecoder implements ScopedDecoder {
     }
   }
 
-  #read(tag: number): Decoded {
+  #read(tag: number): PgoutputDecoded {
     const reader = this.#reader;
     switch (tag) {
       case 0x49:

@@ -1,8 +1,9 @@
 import type { Relation } from '../../model/relation.js';
+import type { DecoderScopes } from '../decoder.js';
 import type { RowLayout } from '../row-layout.js';
 
 /** The tables that a connection has announced, by OID. */
-export class RowLayouts {
+export class RowLayouts implements DecoderScopes {
   readonly #layouts = new Map<number, RowLayout>();
   /** Those of the transaction that is read now, when it has a scope of its own. */
   #scope: Map<number, RowLayout> | null = null;

@@ -2,6 +2,7 @@ import { type Deferred, deferred } from '../../model/deferred.js';
 import { shownName } from '../../model/shown-name.js';
 import { SnapshotRefusedError } from '../../model/snapshot-refused-error.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
+import type { CaptureSet } from '../../server/capture/capture-set.js';
 import { type SessionTarget, withSqlSession } from '../../server/session.js';
 import { withWatchedSession } from '../../server/watched-session.js';
 import { BackfillEndedError } from './backfill-ended-error.js';
@@ -16,7 +17,7 @@ import { readNextXid } from './transactions.js';
 /** What adding tables works with. */
 export interface AddingPorts {
   readonly target: SessionTarget;
-  readonly publications: readonly string[];
+  readonly capture: CaptureSet;
   readonly types: TypesOption;
   readonly plan: BackfillPlan;
   readonly window: ChunkWindow;
@@ -46,9 +47,9 @@ export class AddedTables {
 
   /** Adds tables; see {@link Backfill.add}. */
   async add(names: readonly string[], begun: Set<string>): Promise<void> {
-    const { target, publications, types } = this.#ports;
+    const { target, capture, types } = this.#ports;
     const found = await withWatchedSession(target, async (session) => {
-      const readable = await discover(session, publications);
+      const readable = await discover(session, capture);
       return makeCopyable(session, types, select(readable, names));
     }).catch((error: unknown) => {
       throw this.#ended ? new BackfillEndedError() : error;

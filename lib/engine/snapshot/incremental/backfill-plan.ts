@@ -1,4 +1,5 @@
 import type { Lsn } from '../../model/lsn.js';
+import type { TableName } from '../../model/relation.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import { orderOf, PlannedTable } from './planned-table.js';
 import type { ProgressStep } from './sink-progress.js';
@@ -8,7 +9,6 @@ import {
   type SnapshotProgress,
   tableKey,
   type ProgressTable,
-  type TableName,
   type TableProgress,
   type TableState,
 } from '../../model/snapshot-progress.js';

@@ -1,4 +1,5 @@
 import type { TypesOption } from '../../options/pipeline-options.js';
+import type { CaptureSet } from '../../server/capture/capture-set.js';
 import { readPublishedTables } from '../../server/published-tables.js';
 import { requireReadable } from '../../server/readable-tables.js';
 import type { CommandSession } from '../../server/session.js';
@@ -12,13 +13,13 @@ export interface CopyableTable extends ReadableTable {
   readonly maker: RowMaker;
 }
 
-/** Reads which tables the publications carry, each with the shape that it has at the same moment. */
+/** Reads which tables are captured, each with the shape that it has at the same moment. */
 export async function discover(
   session: CommandSession,
-  publications: readonly string[],
+  capture: CaptureSet,
 ): Promise<readonly ReadableTable[]> {
   await session.query('begin isolation level repeatable read read only');
-  const tables = await readPublishedTables(session, publications);
+  const tables = await readPublishedTables(session, capture);
   const shapes = await readTableShapes(
     session,
     tables.map(({ oid }) => oid),

@@ -1,7 +1,7 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { SnapshotProgress } from '../../model/snapshot-progress.js';
 import type { TypesOption } from '../../options/pipeline-options.js';
-import { readPublishedNames } from '../../server/published-names.js';
+import type { CaptureSet } from '../../server/capture/capture-set.js';
 import type { CommandSession, SessionTarget } from '../../server/session.js';
 import { withWatchedSession } from '../../server/watched-session.js';
 import { BackfillPlan, nameOf } from './backfill-plan.js';
@@ -11,7 +11,7 @@ import { readNextXid } from './transactions.js';
 /** Where a backfill begins, and what it copies. */
 export interface FindingPorts {
   readonly target: SessionTarget;
-  readonly publications: readonly string[];
+  readonly capture: CaptureSet;
   readonly types: TypesOption;
   /** Where the slot begins; that of the progress counts when there is one. */
   readonly floor: Lsn;
@@ -42,7 +42,7 @@ export async function findTables(ports: FindingPorts): Promise<FoundTables> {
   return withWatchedSession(ports.target, async (session) => {
     if (ports.progress?.complete === true)
       return everythingCopied(session, ports, ports.progress);
-    const readable = await discover(session, ports.publications);
+    const readable = await discover(session, ports.capture);
     const tables = readable.map(({ table }) => table);
     const plan = new BackfillPlan({ ...ports, tables });
     const open = readable.filter(
@@ -60,9 +60,8 @@ async function everythingCopied(
   ports: FindingPorts,
   progress: SnapshotProgress,
 ): Promise<FoundTables> {
-  const published = new Set(
-    await readPublishedNames(session, ports.publications),
-  );
+  const names = await ports.capture.names(session);
+  const published = new Set(names.map(nameOf));
   const tables = progress.tables.filter((one) => published.has(nameOf(one)));
   return {
     plan: new BackfillPlan({

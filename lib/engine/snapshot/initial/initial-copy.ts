@@ -1,4 +1,5 @@
 import type { TypesOption } from '../../options/pipeline-options.js';
+import type { CaptureSet } from '../../server/capture/capture-set.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import { readPublishedTables } from '../../server/published-tables.js';
 import { requireReadable } from '../../server/readable-tables.js';
@@ -21,7 +22,7 @@ const LOCK_PATIENCE_MS = 2_000;
 export interface InitialPorts extends TableCopyPorts {
   /** The copy ends when its signal is aborted. */
   readonly target: SessionTarget;
-  readonly publications: readonly string[];
+  readonly capture: CaptureSet;
   readonly types: TypesOption;
   /** Tables that are read at a time, each on a connection of its own. */
   readonly parallelTables: number;
@@ -74,13 +75,13 @@ class InitialCopy {
   }
 
   async #copy(): Promise<readonly PublishedTable[]> {
-    const { publications, types, parallelTables, meter } = this.#ports;
+    const { capture, types, parallelTables, meter } = this.#ports;
     const first = await this.#open();
     const { commands } = first;
-    const tables = await readPublishedTables(commands, publications);
+    const tables = await readPublishedTables(commands, capture);
     await requireReadable(commands, tables);
     await lockTables(commands, tables, 0);
-    await requireUnaltered(commands, this.#target, publications, tables);
+    await requireUnaltered(commands, this.#target, capture, tables);
     const makers = await readRowMakers(commands, types, tables);
     const others = Math.min(parallelTables, tables.length) - 1;
     // All before the first page: once adopted, the snapshot outlives the session that exports it.

@@ -1,4 +1,5 @@
 import { ConnectionFault } from '../../model/connection-fault.js';
+import type { CaptureSet } from '../../server/capture/capture-set.js';
 import { hasSqlstate } from '../../server/error-classes.js';
 import type { PublishedTable } from '../../server/published-table.js';
 import {
@@ -31,30 +32,6 @@ const TABLES = `
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   order by c.oid`;
 
-/** What the publications named in `$1` are, and what was added to them by name. */
-const PUBLICATIONS = `
-  select p.pubname, pg_catalog.to_jsonb(p) as publication,
-    (select pg_catalog.jsonb_agg(pg_catalog.to_jsonb(r) order by r.oid)
-       from pg_catalog.pg_publication_rel r where r.prpubid = p.oid) as tables,
-    (select pg_catalog.jsonb_agg(pg_catalog.to_jsonb(n) order by n.oid)
-       from pg_catalog.pg_publication_namespace n where n.pnpubid = p.oid) as schemas
-  from pg_catalog.pg_publication p
-  where p.pubname = any (cast($1 as pg_catalog.text[]))
-  order by p.pubname`;
-
-/**
- * Tables of publications of all tables, or of all tables of a schema, that are in the snapshot and are gone: the function asks for the
- * present, and knows nothing of them.
- */
-const DROPPED = `
-  select from pg_catalog.pg_class c
-  where c.relkind in ('r', 'p') and c.relpersistence = 'p' and pg_catalog.pg_table_is_visible(c.oid) is null
-    and exists (
-      select from pg_catalog.pg_publication p
-        left join pg_catalog.pg_publication_namespace n on n.pnpubid = p.oid
-      where p.pubname = any (cast($1 as pg_catalog.text[])) and (p.puballtables or n.pnnspid = c.relnamespace))
-  limit 1`;
-
 /**
  * Makes sure that the tables, which are locked now, are still what the snapshot of the session sees: a table that was rewritten meanwhile reads
  * as empty, and which tables there are to read, and by which names, is told as of the present.
@@ -65,19 +42,18 @@ const DROPPED = `
 export async function requireUnaltered(
   session: CommandSession,
   target: SessionTarget,
-  publications: readonly string[],
+  capture: CaptureSet,
   tables: readonly PublishedTable[],
 ): Promise<void> {
   const oids = `{${tables.map(({ oid }) => oid).join(',')}}`;
   const state = async (asked: CommandSession) => [
     await asked.query(TABLES, [oids]),
-    await asked.query(PUBLICATIONS, [publications]),
+    await capture.state(asked),
   ];
   const seen = await state(session);
   const present = await withSqlSession(target, state);
   if (!same(seen, present)) throw altered();
-  const dropped = await session.query(DROPPED, [publications]);
-  if (dropped.length > 0) throw altered();
+  if (await capture.hasLostTables(session)) throw altered();
 }
 
 /** Runs statements of which a name may be gone. */

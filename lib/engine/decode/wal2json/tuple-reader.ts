@@ -1,0 +1,118 @@
+import { MalformedMessage } from '../malformed-message.js';
+import type { DocumentReader } from './document-reader.js';
+
+/** What the plugin says of a column beside its value. Of one text there is one object for a table. */
+export interface ColumnHeader {
+  readonly name: string;
+  /** As `format_type` prints it, with its modifier. */
+  readonly type: string;
+  readonly typeOid: number;
+  /** The column as fault texts name it. */
+  readonly label: string;
+}
+
+/** A row, or the part of it that was sent. */
+export interface Tuple {
+  readonly headers: readonly ColumnHeader[];
+  /** The server's text of each value. */
+  readonly values: readonly (string | null)[];
+}
+
+const BOOL_OID = 16;
+const BYTEA_OID = 17;
+const HEX = /^(?:[0-9a-f]{2})*$/;
+const BEFORE_OID = ',"typeoid":';
+
+/** A header as it was met. */
+export interface MetHeader {
+  readonly text: string;
+  readonly header: ColumnHeader;
+}
+
+/**
+ * Reads the tuples of one kind of one table. The headers of the columns are the same in most rows, so they are compared with those of rows
+ * before, and not read.
+ */
+export class TupleReader {
+  /** Those of a row that had all of them, in their order. */
+  #expected: readonly MetHeader[] = [];
+
+  /** @param met - all headers of the table, by their text */
+  constructor(
+    private readonly relationName: string,
+    private readonly met: Map<string, MetHeader>,
+  ) {}
+
+  /** Reads what is between the brackets, and the one that closes. */
+  read(reader: DocumentReader): Tuple {
+    const expected = this.#expected;
+    const headers: ColumnHeader[] = [];
+    const values: (string | null)[] = [];
+    const met: MetHeader[] = [];
+    let next = 0;
+    let isNew = false;
+    if (reader.takes(']')) return { headers, values };
+    do {
+      let found: MetHeader | undefined;
+      for (let i = next; i < expected.length; i++) {
+        const candidate = expected[i];
+        if (candidate !== undefined && reader.takes(candidate.text)) {
+          found = candidate;
+          next = i + 1;
+          break;
+        }
+      }
+      if (found === undefined) {
+        found = this.#readHeader(reader);
+        isNew = true;
+      }
+      met.push(found);
+      headers.push(found.header);
+      values.push(readValue(reader, found.header));
+      reader.expect('}', 'the end of a column');
+    } while (reader.takes(','));
+    reader.expect(']', 'the end of a row');
+    if (isNew) this.#expected = met;
+    return { headers, values };
+  }
+
+  #readHeader(reader: DocumentReader): MetHeader {
+    const start = reader.at;
+    reader.expect('{"name":', 'the name of a column');
+    const name = reader.name();
+    reader.expect(',"type":', 'the type of a column');
+    const type = reader.typeName(BEFORE_OID);
+    reader.expect(BEFORE_OID, 'the OID of a type');
+    // The plugin prints it with a sign.
+    const typeOid = reader.integer() >>> 0;
+    reader.expect(',"value":', 'the value of a column');
+    const text = reader.since(start);
+    const known = this.met.get(text);
+    if (known !== undefined) return known;
+    const label = `column ${JSON.stringify(name)} of ${this.relationName}`;
+    const header = { text, header: { name, type, typeOid, label } };
+    this.met.set(text, header);
+    return header;
+  }
+}
+
+/** Reads a value and gives the text that pgoutput would send. */
+function readValue(
+  reader: DocumentReader,
+  { typeOid, label }: ColumnHeader,
+): string | null {
+  if (reader.takes('null')) return null;
+  if (typeOid === BOOL_OID) {
+    if (reader.takes('true')) return 't';
+    if (reader.takes('false')) return 'f';
+    throw new MalformedMessage(`${label} is no boolean`);
+  }
+  // A number has lost its trailing zeros and more: the plugin was not told to print them as strings.
+  if (!reader.isAtString)
+    throw new MalformedMessage(`${label} came as other JSON than a string`);
+  const text = reader.string();
+  if (typeOid !== BYTEA_OID) return text;
+  if (!HEX.test(text))
+    throw new MalformedMessage(`${label} is not hexadecimal`);
+  return `\\x${text}`;
+}
