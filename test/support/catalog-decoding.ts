@@ -37,7 +37,7 @@ export class CatalogDecoding {
 
   constructor(
     readonly decoder: Decoder,
-    private readonly types: TypeTable,
+    readonly types: TypeTable,
     /** As it is now. */
     public catalog: readonly CatalogTable[],
     private readonly catalogTypes: readonly CatalogType[] = [],

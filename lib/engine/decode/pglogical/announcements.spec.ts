@@ -92,6 +92,13 @@ describe('an announcement', () => {
     ).toMatchObject({ record: { m: 'sad', i: 1, ms: ['a', 'b'] } });
   });
 
+  it('asks what an array type is made of that has a name already', () => {
+    const decoding = pglogicalDecoding([catalogTable(1, ['ms:20001'])]);
+    decoding.types.announce(20_001, 'public', '_mood');
+    decoding.decode(relationFrame({ oid: 1, columns: ['ms'] }));
+    expect(decoding.asked).toEqual(['public.t', '20001']);
+  });
+
   it('announces columns of the message alone, in its order, though the catalog is newer', () => {
     const decoding = announcing(
       [catalogTable(1, ['b:23', 'added:23', '*a:23'])],
@@ -184,6 +191,23 @@ describe('an announcement', () => {
     decoding.catalog = [catalogTable(1, ['*a'])];
     expect(decoding.decode(frame)).toMatchObject({
       relation: { replicaIdentity: 'full', columns: [{ key: true }] },
+    });
+  });
+
+  it.each([
+    ['column flags', 'C\x02N\0\x02a\0', 'unknown column flags'],
+    ['a part of a column', 'C\0T\0\x02a\0', 'unknown part of the description'],
+    ['a part of a table', 'D\0N\0\x02a\0', 'unknown part of the description'],
+  ])('refuses %s that it does not know', (_, column, detail) => {
+    const described = relationFrame({ oid: 1, columns: ['a'] });
+    const frame = Buffer.concat([
+      described.subarray(0, -column.length),
+      Buffer.from(column),
+    ]);
+    expect(pglogicalDecoding([]).decode(frame)).toStrictEqual({
+      kind: 'fault',
+      code: 'decode_failure',
+      detail: `relation: ${detail}`,
     });
   });
 

@@ -77,6 +77,21 @@ describe("pglogical's own queue", () => {
     expect(relationOf(decoded)).toBe(relationOf(announced));
   });
 
+  it('tells of the table that has the name now', () => {
+    const decoding = withQueue();
+    for (const [oid, table] of [
+      [1, 'u'],
+      [2, 't'],
+      [1, 't'],
+    ] as const) {
+      decoding.decode(relationFrame({ oid, table, columns: [] }));
+    }
+    const decoded = decoding.decode(truncated('public', 't'));
+    expect(relationOf(decoded)).toMatchObject({ oid: 1 });
+    const other = decoding.decode(truncated('other', 't'));
+    expect(relationOf(other)).toMatchObject({ oid: 0, name: 'other.t' });
+  });
+
   it('asks the catalog about a truncated table that was not announced', () => {
     const decoding = withQueue([catalogTable(1, ['*id:23', 'm:20000'])]);
     const decoded = decoding.decode(truncated('public', 't'));

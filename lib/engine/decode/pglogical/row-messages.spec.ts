@@ -188,6 +188,16 @@ describe('update', () => {
   });
 });
 
+it('refuses an update without a new row', () => {
+  const frame = updateFrame(1, ['1', 'w', 'b']);
+  frame.write('O', 6);
+  expect(announced().decode(frame)).toStrictEqual({
+    kind: 'fault',
+    code: 'decode_failure',
+    detail: 'update: no new tuple',
+  });
+});
+
 describe('delete', () => {
   it('has the key alone', () => {
     const frame = deleteFrame(1, ['1', null, null]);
@@ -202,6 +212,17 @@ describe('delete', () => {
     expect(announced('full').decode(frame)).toHaveProperty('old', {
       kind: 'full',
       record: { id: 1, v: null, big: 'large' },
+    });
+  });
+
+  it('has no column that is omitted, though it was the key', () => {
+    const decoding = pglogicalDecoding([
+      catalogTable(1, ['v'], { omitted: ['twice'] }),
+    ]);
+    decoding.decode(relationFrame({ oid: 1, columns: ['v', '*twice'] }));
+    expect(decoding.decode(deleteFrame(1, [null, '4']))).toHaveProperty('old', {
+      kind: 'key',
+      record: { v: null },
     });
   });
 
