@@ -14,16 +14,15 @@ import { CopyBesideStream } from './copy-beside-stream.js';
 import { InitialSnapshot } from './initial-snapshot.js';
 import { type IntakePorts, PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
+import { sourceCatalog } from './source-catalog.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
 import { Streamed } from './streamed.js';
 import { refusingPlugin } from '../server/capture/refusing-plugin.js';
-import { readCatalogTables } from '../server/catalog-tables.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
-import { type CommandSession, withSqlSession } from '../server/session.js';
-import { readAnnouncedTypes, readTypes } from '../server/type-catalog.js';
+import { withSqlSession } from '../server/session.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -84,17 +83,11 @@ export class PipelineConnection {
       positions: this.positions,
       makeDecoder: (types) =>
         makeDecoder(subject.options.decoder.name, types, plan.catalog),
-      catalog: {
-        nameTypes: (oids) =>
-          this.#ask((session) => readAnnouncedTypes(session, oids)),
-        readTypes: (oids) => this.#ask((session) => readTypes(session, oids)),
-        readTable: async (name) => {
-          const read = this.#ask((session) =>
-            readCatalogTables(session, [name]),
-          );
-          return (await read)[0] ?? null;
-        },
-      },
+      catalog: sourceCatalog((work) =>
+        this.#gate.during('catalog', () =>
+          Promise.race([withSqlSession(subject.target, work), this.ended]),
+        ),
+      ),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
@@ -362,17 +355,6 @@ export class PipelineConnection {
     // Nothing is taken in any more, so nothing is read either.
     if (work.kind === 'end') this.#gate.hold('ending');
     this.#delivery.push(work);
-  }
-
-  /** Asks the catalog, while nothing is read. */
-  async #ask<T>(work: (session: CommandSession) => Promise<T>): Promise<T> {
-    this.#gate.hold('catalog');
-    try {
-      const asking = withSqlSession(this.#subject.target, work);
-      return await Promise.race([asking, this.ended]);
-    } finally {
-      this.#gate.release('catalog');
-    }
   }
 
   /** A server that shuts down asks again and again, and waits until everything is durable. */

@@ -36,6 +36,16 @@ export class ReadGate {
     this.#holds.add(reason);
   }
 
+  /** Holds it as long as the work takes. */
+  async during<T>(reason: HoldReason, work: () => Promise<T>): Promise<T> {
+    this.hold(reason);
+    try {
+      return await work();
+    } finally {
+      this.release(reason);
+    }
+  }
+
   release(reason: HoldReason): void {
     if (this.#holds.delete(reason) && this.#holds.size === 0) this.#resume();
   }

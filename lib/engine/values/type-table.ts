@@ -41,8 +41,10 @@ export class TypeTable {
   /** @param known - what is announced to the one, and learned by it, is so to the other too */
   constructor(types: TypesOption, known?: TypeTable) {
     this.#types = types === 'pg' ? pg.types : types;
-    this.#announced = known === undefined ? new Map() : known.#announced;
-    this.#learned = known === undefined ? new Map() : known.#learned;
+    this.#announced =
+      known === undefined ? new Map<number, AnnouncedType>() : known.#announced;
+    this.#learned =
+      known === undefined ? new Map<number, ValueParser>() : known.#learned;
   }
 
   /**

@@ -145,6 +145,7 @@ class Reading implements Committed {
         return;
       }
       case 'relation':
+      case 'aside':
       case 'type':
       case 'origin':
       case 'abort':

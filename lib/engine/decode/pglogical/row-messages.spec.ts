@@ -217,7 +217,7 @@ describe('delete', () => {
 
   it('has no column that is omitted, though it was the key', () => {
     const decoding = pglogicalDecoding([
-      catalogTable(1, ['v'], { omitted: ['twice'] }),
+      catalogTable(1, ['v'], { generated: ['twice'] }),
     ]);
     decoding.decode(relationFrame({ oid: 1, columns: ['v', '*twice'] }));
     expect(decoding.decode(deleteFrame(1, [null, '4']))).toHaveProperty('old', {
