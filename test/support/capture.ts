@@ -51,7 +51,7 @@ export function capture(
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
-    publication: 'p',
+    ...(options.decoder === undefined && { publication: 'p' }),
     goForwardOnly: true,
     ...pipelineOptions,
   });

@@ -19,7 +19,7 @@ describe('resolveOptions', () => {
   it('fills in the defaults', () => {
     expect(resolveOptions(LEAST)).toEqual({
       slotName: 'orders',
-      publications: ['p'],
+      decoder: { name: 'pgoutput', publications: ['p'] },
       checkpointStore: null,
       batchDelivery: null,
       messages: false,
@@ -114,7 +114,7 @@ describe('resolveOptions', () => {
       },
       sinkRetry: { maxRetries: 5, backoffMs: 6 },
       slotName: '1',
-      publications: ['p', 'Größe'],
+      decoder: { name: 'pgoutput', publications: ['p', 'Größe'] },
       goForwardOnly: true,
       snapshot: null,
       types,

@@ -10,6 +10,7 @@ import { within } from '../model/within.js';
 import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
+import { CatalogGuard } from './catalog-guard.js';
 import { CopyBesideStream } from './copy-beside-stream.js';
 import { InitialSnapshot } from './initial-snapshot.js';
 import { type IntakePorts, PipelineIntake } from './intake.js';
@@ -50,6 +51,7 @@ export class PipelineConnection {
   readonly #feedback: Feedback;
   readonly #fault = deferred<never>();
   readonly #copy: CopyBesideStream;
+  readonly #guard: CatalogGuard | null;
   /** Transactions up to this commit position were applied before. */
   #watermark: Lsn | null = null;
   #framesFlowed = false;
@@ -61,7 +63,9 @@ export class PipelineConnection {
   ) {
     this.#subject = subject;
     this.#session = session;
-    this.#notices = new ServerNotices((message) => subject.warning(message));
+    this.#notices = new ServerNotices(subject.capture, (message) =>
+      subject.warning(message),
+    );
     this.#plan = plan;
     this.#gate = new ReadGate(session.socket);
     this.#reading = new PacedReading(
@@ -140,6 +144,9 @@ export class PipelineConnection {
       dead: () =>
         this.#fail(new ConnectionFault('the server has fallen silent')),
     });
+    this.#guard = CatalogGuard.create(subject, (state) =>
+      this.#intake.review(state),
+    );
     this.#copy = new CopyBesideStream(subject, {
       deliver: (work) => this.#delivery.push(work),
       askPosition: () => this.#feedback.ask(),
@@ -198,6 +205,7 @@ export class PipelineConnection {
       }),
       this.#copy.watch,
     );
+    this.#guard?.start();
     this.#reading.start();
     this.#gate.release('starting');
   }
@@ -294,6 +302,7 @@ export class PipelineConnection {
   abandon(): void {
     void this.#copy.stop();
     this.#intake.close();
+    this.#guard?.stop();
     this.#reading.stop();
     this.#feedback.finish();
     this.#session.destroy();
@@ -301,6 +310,7 @@ export class PipelineConnection {
   }
 
   async #finish(timeoutMs: number): Promise<void> {
+    this.#guard?.stop();
     this.#reading.stop();
     this.#feedback.finish();
     await this.#session.finish(Math.min(FINISH_TIMEOUT_MS, timeoutMs));

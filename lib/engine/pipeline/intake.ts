@@ -8,7 +8,10 @@ import { HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import { PlainReadingFault } from '../model/plain-reading-fault.js';
 import type { CatalogTable, TableName } from '../model/relation.js';
-import type { ReplicationMessage } from '../model/replication-message.js';
+import type {
+  BeginMessage,
+  ReplicationMessage,
+} from '../model/replication-message.js';
 import { tableKey } from '../model/snapshot-progress.js';
 import type { TypesOption } from '../options/pipeline-options.js';
 import { type TypeCatalog, teachTypes } from '../server/type-catalog.js';
@@ -25,6 +28,7 @@ import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
 import { spillFailed } from '../streamed/streamed-room.js';
 import type { StreamedTransactions } from '../streamed/streamed-transactions.js';
 import { TypeTable } from '../values/type-table.js';
+import type { CatalogState } from './catalog-guard.js';
 import { replay } from './replay.js';
 import { WatchedStream } from './watched-stream.js';
 
@@ -75,6 +79,8 @@ export class PipelineIntake {
   /** `null` when nobody compares the stream with rows that were read. */
   #watched: WatchedStream | null = null;
   readonly #maxTables: number;
+  /** What the catalog said, until the stream is there. */
+  #review: CatalogState | null = null;
   #assembler: Assembler | null = null;
   /** Copies of frames that arrived while something has to be asked first. */
   #backlog: Buffer[] | null = [];
@@ -132,6 +138,11 @@ export class PipelineIntake {
   /** Takes in the rest of the transaction that arrives, and nothing after it. */
   closeAfterTransaction(): void {
     this.#closing = true;
+  }
+
+  /** Takes in what the catalog said of the tables: it counts for transactions that commit behind the position as of which that was so. */
+  review(state: CatalogState): void {
+    this.#review = state;
   }
 
   /** Takes the frame from `start` to `end` of a buffer that is used again, so what waits is copied. */
@@ -218,7 +229,7 @@ export class PipelineIntake {
     start: number,
     end: number,
   ): void {
-    if (message.kind === 'begin') this.#ports.positions.begin();
+    if (message.kind === 'begin') this.#begin(message);
     this.#watched?.taken(message, bytes, start, end);
     const assembled = this.#assembler?.accept(message, end - start) ?? null;
     if (assembled?.kind === 'arriving') this.#watched?.arriving();
@@ -230,6 +241,14 @@ export class PipelineIntake {
           `more than ${this.#maxTables} tables were announced on one connection`,
         ),
       );
+  }
+
+  #begin({ finalLsn }: BeginMessage): void {
+    this.#ports.positions.begin();
+    const due = this.#review;
+    if (due === null || finalLsn <= due.asOf) return;
+    this.#review = null;
+    this.#decoder.review?.(due.tables);
   }
 
   async #askAndGoOn(needed: Needed): Promise<void> {

@@ -8,7 +8,7 @@ import { quoteLiteral } from '../identifiers.js';
 import { IDENTITY } from '../published-tables-sql.js';
 import type { CommandSession, TextRow } from '../session.js';
 import { adviseAsked } from './asked-tables.js';
-import type { CaptureSet } from './capture-set.js';
+import type { CaptureSet, Notice } from './capture-set.js';
 import { requirePlugin } from './plugin-checks.js';
 
 /** In the words of the plugin. */
@@ -31,6 +31,7 @@ const SPECIAL = /[^A-Za-z0-9_]/gu;
 export class NamedTables implements CaptureSet {
   readonly plugin = 'wal2json';
   readonly publications: readonly string[] = [];
+  readonly schemaCheckInterval: number;
   readonly startOptions: readonly string[];
   readonly #tables: readonly TableName[];
   readonly #allowKeyless: boolean;
@@ -38,10 +39,9 @@ export class NamedTables implements CaptureSet {
   constructor({
     tables,
     allowKeylessTables,
-  }: Pick<
-    Extract<ResolvedDecoder, { name: 'wal2json' }>,
-    'tables' | 'allowKeylessTables'
-  >) {
+    schemaCheckInterval,
+  }: Extract<ResolvedDecoder, { name: 'wal2json' }>) {
+    this.schemaCheckInterval = schemaCheckInterval;
     this.#tables = tables.map(([schema, table]) => ({ schema, table }));
     this.#allowKeyless = allowKeylessTables;
     const listed = this.#tables.map(
@@ -101,6 +101,16 @@ export class NamedTables implements CaptureSet {
       default:
         return null;
     }
+  }
+
+  /** It warns of each update and delete that it leaves out, and names the table in a text of the server's language. */
+  noticed({ code, file }: Notice): HaltError | null {
+    return code === '01000' && file === 'wal2json.c' && !this.#allowKeyless
+      ? new HaltError('decoder/table_keyless', {
+          detail:
+            'wal2json has left out an update or delete of a table that had no replica identity at this point of the WAL',
+        })
+      : null;
   }
 
   get tablesSql(): string {

@@ -1,4 +1,5 @@
 import type { CheckpointHome } from '../../model/checkpoint.js';
+import { HaltError } from '../../model/halt.js';
 import type { CatalogTable, TableName } from '../../model/relation.js';
 import type { ResolvedOptions } from '../../options/resolve-options.js';
 import { requireAgreeingColumnLists } from '../column-lists.js';
@@ -10,7 +11,7 @@ import { tablesOfPublicationsSql } from '../published-tables-sql.js';
 import { refuseSelfFeeding } from '../self-feeding.js';
 import type { CommandSession, TextRow } from '../session.js';
 import { adviseTables } from '../table-advice.js';
-import type { CaptureSet } from './capture-set.js';
+import type { CaptureSet, Notice } from './capture-set.js';
 
 /** Version of the protocol, of PostgreSQL 14. */
 const FIRST_WITH_STREAMING = 2;
@@ -42,6 +43,7 @@ const DROPPED = `
 /** The union of publications, by `pgoutput`. */
 export class PublicationSet implements CaptureSet {
   readonly plugin = 'pgoutput';
+  readonly schemaCheckInterval = null;
   readonly startOptions: readonly string[];
 
   constructor(
@@ -83,6 +85,19 @@ export class PublicationSet implements CaptureSet {
 
   refusal(): null {
     return null;
+  }
+
+  /**
+   * PostgreSQL 18 warns that it passes over a publication that is missing. The SQLSTATE is that of others too, such as that of a slot which
+   * waits for a standby; text and severity are in the language of the server. So the file tells, and where that is missing, it is taken for
+   * the worse.
+   */
+  noticed({ code, file }: Notice): HaltError | null {
+    return code === '55000' && (file === 'pgoutput.c' || file === '')
+      ? new HaltError('publication/missing', {
+          detail: 'a publication does not exist at this point of the WAL',
+        })
+      : null;
   }
 
   get tablesSql(): string {

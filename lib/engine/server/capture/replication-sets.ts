@@ -13,6 +13,7 @@ import { requirePlugin } from './plugin-checks.js';
 export class ReplicationSets implements CaptureSet {
   readonly plugin = 'pglogical_output';
   readonly publications: readonly string[] = [];
+  readonly schemaCheckInterval = null;
   readonly startOptions: readonly string[];
   readonly #list: string;
 
@@ -101,6 +102,10 @@ export class ReplicationSets implements CaptureSet {
       default:
         return null;
     }
+  }
+
+  noticed(): null {
+    return null;
   }
 
   /** A row has to meet the filters of all sets; columns are those that any set lists. */
