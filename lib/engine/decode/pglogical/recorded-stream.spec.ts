@@ -105,7 +105,6 @@ describe('a recorded stream of pglogical 2.4', () => {
       'insert',
       'origin',
       'relation',
-      'aside',
       'truncate',
       'update',
     ]);
