@@ -1,4 +1,3 @@
-import { Assembler } from '../assemble/assembler.js';
 import { makeDecoder } from '../decode/make-decoder.js';
 import type { ConnectionSubject } from './subject.js';
 import type { Work } from '../deliver/work.js';
@@ -7,7 +6,8 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import { within } from '../model/within.js';
-import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
+import { makeAssembler } from './assembling.js';
+import { Backpressure } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
 import { CatalogGuard } from './catalog-guard.js';
@@ -184,25 +184,11 @@ export class PipelineConnection {
    * to stop must know of this connection.
    */
   begin(): void {
-    const { options, pipeline, schema } = this.#subject;
     this.#copy.begin();
     this.#intake.begin(
-      new Assembler({
-        pipeline,
-        slotName: options.slotName,
-        maxTransactionBytes: Math.min(
-          options.maxInflightBytes,
-          HAND_OVER_BYTES,
-        ),
-        maxMessageBytes: options.maxInflightBytes,
-        messages: options.messages,
-        skipThrough: this.#watermark,
-        passOver: this.#subject.skipping,
-        schema: schema.watch((change, commitLsn) =>
-          this.#subject.schemaChange(change, commitLsn),
-        ),
-        drained: () => this.#backpressure.releaseWhenDrained(),
-      }),
+      makeAssembler(this.#subject, this.#watermark, () =>
+        this.#backpressure.releaseWhenDrained(),
+      ),
       this.#copy.watch,
     );
     this.#guard?.start();
