@@ -255,7 +255,7 @@ export const HALTS = {
     cause:
       'The server does not allow the output plugin of the option decoder: its setting output_plugin_libraries does not list it.',
     remedy:
-      "Add the plugin to what output_plugin_libraries lists already, such as 'pgoutput,wal2json' or 'pgoutput,pglogical_output', by ALTER SYSTEM SET output_plugin_libraries, and reload the server.",
+      'Add the plugin to what output_plugin_libraries lists already, without quotes around the whole, such as: ALTER SYSTEM SET output_plugin_libraries = pgoutput, wal2json; (or pgoutput, pglogical_output) then reload the server.',
   },
   'decoder/option_unsupported': {
     cause:
