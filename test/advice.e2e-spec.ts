@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PipelineOptions } from '../lib/engine/options/pipeline-options.js';
 import { Pipeline } from '../lib/engine/pipeline.js';
 import { capture, inserted, type Capture } from './support/capture.js';
 import { terminateBackend, walsenderPid } from './support/logical-slot.js';
@@ -12,11 +13,12 @@ const suite = useServer();
 async function advised(
   schema: string,
   publication: string | string[] = 'p',
+  options: Partial<PipelineOptions> = {},
 ): Promise<Capture & { source: TestDatabase; warnings: string[] }> {
   const source = await suite.database();
   const target = await suite.database('target');
   await source.query(schema);
-  const running = capture(source, { target, publication });
+  const running = capture(source, { target, publication, ...options });
   const warnings: string[] = [];
   running.pipeline.on('warning', ({ message }) => warnings.push(message));
   running.pipeline.start();
@@ -317,5 +319,28 @@ describe('advice', () => {
     await pipeline.whenStreaming();
     expect(warnings).toEqual([expect.stringContaining('public.t')]);
     await altering.query('rollback');
+  });
+});
+
+describe('transactions that are sent while they run', () => {
+  it.each<[string, Partial<PipelineOptions>, number]>([
+    ['do not fit into memory, and have no disk', { streaming: {} }, 1],
+    ['have a disk', { streaming: { spill: {} } }, 0],
+    [
+      'fit into memory',
+      { streaming: {}, maxInflightBytes: 64 * 1024 * 1024 },
+      0,
+    ],
+  ])('that %s', async (_, options, told) => {
+    const { warnings } = await advised(
+      'create table t(id int primary key); create publication p for table t',
+      'p',
+      options,
+    );
+    expect(warnings).toHaveLength(told);
+    if (told > 0)
+      expect(warnings[0]).toMatch(
+        /maxInflightBytes \(16777216\).*logical_decoding_work_mem \(65536 kB\).*add spill: \{\}/,
+      );
   });
 });

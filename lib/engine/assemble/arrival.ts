@@ -2,11 +2,9 @@ import type { Change } from '../model/change.js';
 import { ChangesError } from '../model/changes-error.js';
 import type { ConnectionFault } from '../model/connection-fault.js';
 import { deferred, type Deferred } from '../model/deferred.js';
+import { LoopTurn } from '../model/loop-turn.js';
 import type { Lsn } from '../model/lsn.js';
 import { ChangeQueue } from './change-queue.js';
-
-/** A reader that waits for nothing would otherwise keep the timers of the process from running. */
-const LONGEST_TURN_MS = 20;
 
 type Next = IteratorResult<Change, undefined>;
 
@@ -38,8 +36,9 @@ export class Arrival {
   #reader: 'none' | 'reading' | 'done' | 'settled' = 'none';
   /** Resolves for a reader that waits when there is something to tell it. */
   #news: Deferred<void> | null = null;
-  #turnBegan = performance.now();
-  #askedAt = this.#turnBegan;
+  /** A reader that waits for nothing would otherwise keep the timers of the process from running. */
+  readonly #turn = new LoopTurn();
+  #askedAt = performance.now();
 
   /**
    * @param changes - what has arrived so far
@@ -133,7 +132,6 @@ export class Arrival {
   #iterate(): AsyncIterableIterator<Change, undefined> {
     if (this.#reader !== 'none') throw this.#misused();
     this.#reader = 'reading';
-    this.#turnBegan = performance.now();
     return {
       [Symbol.asyncIterator]() {
         return this;
@@ -160,7 +158,7 @@ export class Arrival {
       return handled(Promise.reject(this.#fault));
     }
     this.#askedAt = performance.now();
-    if (this.#askedAt - this.#turnBegan > LONGEST_TURN_MS)
+    if (this.#turn.isLong(this.#askedAt))
       return handled(this.#afterNews(this.#nextTurn()));
     const value = this.#queue.take();
     if (value !== undefined) return Promise.resolve({ done: false, value });
@@ -173,7 +171,6 @@ export class Arrival {
 
   async #afterNews(news: Deferred<void>): Promise<Next> {
     await news.promise;
-    this.#turnBegan = performance.now();
     return this.#next();
   }
 

@@ -30,3 +30,8 @@ export interface Relation {
   /** In the order of the table; only published columns. */
   readonly columns: readonly Column[];
 }
+
+/** The shape of a table as a message or the catalog tells it, before its types have names. */
+export interface TableShape extends Omit<Relation, 'name' | 'columns'> {
+  readonly columns: readonly Omit<Column, 'type'>[];
+}

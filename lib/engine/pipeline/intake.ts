@@ -21,10 +21,8 @@ import type { CatalogType } from '../values/catalog-types.js';
 import type { StreamWatch } from '../snapshot/incremental/stream-watch.js';
 import { SpillError } from '../streamed/spill-error.js';
 import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
-import {
-  spillFailed,
-  type StreamedTransactions,
-} from '../streamed/streamed-transactions.js';
+import { spillFailed } from '../streamed/streamed-room.js';
+import type { StreamedTransactions } from '../streamed/streamed-transactions.js';
 import { TypeTable } from '../values/type-table.js';
 import { replay } from './replay.js';
 import { WatchedStream } from './watched-stream.js';

@@ -10,6 +10,7 @@ import {
   insertFrame,
   messageFrame,
   relationFrame,
+  streamAbortFrame,
 } from '../../../test/support/pgoutput-frames.js';
 import {
   CATALOG,
@@ -132,13 +133,25 @@ describe('a transaction that was kept while it ran', () => {
     feed(connection.intake, part(1, [TABLE]));
     for (let n = 0; n < 50; n++) feed(connection.intake, part(1, rows, false));
     feed(connection.intake, [commit(1, 10n)]);
-    let turns = 0;
-    while (connection.told.at(-1) !== 'replayed') {
-      await nextTurn();
-      turns += 1;
-    }
-    expect(turns).toBeGreaterThan(3);
+    expect(await connection.turnsUntilReplayed()).toBeGreaterThan(3);
     expect(connection.pushed).toMatchObject([{ changes: 100_000 }]);
+  });
+
+  it('lets others have their turn, however much of it was rolled back', async () => {
+    const connection = new StreamedIntake();
+    const rows = part(
+      1,
+      Array.from({ length: 2_000 }, () => insertFrame(1, ['x'])),
+      false,
+      2,
+    );
+    feed(connection.intake, part(1, [TABLE]));
+    for (let n = 0; n < 500; n++) feed(connection.intake, rows);
+    feed(connection.intake, [streamAbortFrame(1, 2), commit(1, 10n)]);
+    expect(await connection.turnsUntilReplayed()).toBeGreaterThan(1);
+    expect(connection.pushed).toEqual([
+      { kind: 'pass', end: 15n, empty: true },
+    ]);
   });
 
   it('is no transaction when nothing came of it', async () => {

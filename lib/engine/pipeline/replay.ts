@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StreamCommit } from '../decode/pgoutput/stream-messages.js';
+import { LoopTurn } from '../model/loop-turn.js';
 import type {
   BeginMessage,
   CommitMessage,
@@ -7,8 +8,8 @@ import type {
 import { FrameCursor } from '../streamed/frame-log.js';
 import type { StreamedTransaction } from '../streamed/streamed-transaction.js';
 
-/** Timers and other sockets have to wait as long at most. */
-const LONGEST_TURN_MS = 10;
+/** Between two looks at the clock. */
+const UNTIMED_BYTES = 16 * 1024;
 
 /** Where a transaction that has committed runs through. */
 export interface ReplayPorts {
@@ -37,24 +38,25 @@ export async function replay(
   { xid, commitLsn, endLsn, commitTimeMicros }: StreamCommit,
   ports: ReplayPorts,
 ): Promise<boolean> {
-  let turnBegan = performance.now();
+  const turn = new LoopTurn();
+  let untimed = 0;
   ports.accept({ kind: 'begin', finalLsn: commitLsn, commitTimeMicros, xid });
   for await (const block of transaction.blocks()) {
     const frame = new FrameCursor(block);
     while (!ports.closed && frame.next()) {
-      if (transaction.isAborted(frame.subxid)) continue;
-      for (
-        let oids = ports.feed(block, frame.start, frame.end);
-        oids !== null && !ports.closed;
-        oids = ports.feed(block, frame.start, frame.end)
-      )
-        await ports.learn(oids);
+      if (!transaction.isAborted(frame.subxid))
+        for (
+          let oids = ports.feed(block, frame.start, frame.end);
+          oids !== null && !ports.closed;
+          oids = ports.feed(block, frame.start, frame.end)
+        )
+          await ports.learn(oids);
       const room = ports.room();
       if (room !== null) await room;
-      else if (performance.now() - turnBegan > LONGEST_TURN_MS)
-        await nextTurn();
-      else continue;
-      turnBegan = performance.now();
+      untimed += frame.end - frame.start;
+      if (untimed < UNTIMED_BYTES) continue;
+      untimed = 0;
+      if (turn.isLong()) await nextTurn();
     }
     if (ports.closed) return false;
   }

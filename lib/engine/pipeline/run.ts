@@ -57,7 +57,7 @@ export class PipelineRun {
           ...subject.source.target(abort.signal),
           waiting: (wait) => record.waits(wait),
         },
-        advice: new Advice(options.publications, sink.tables ?? [], (message) =>
+        advice: new Advice(options, sink.tables ?? [], (message) =>
           record.warning(message),
         ),
         schema,

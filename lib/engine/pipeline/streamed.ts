@@ -1,11 +1,8 @@
 import type { ConnectionSubject } from './subject.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import { SpillDirectory, spillPath } from '../streamed/spill-directory.js';
-import {
-  spillFailed,
-  type StreamedPorts,
-  StreamedTransactions,
-} from '../streamed/streamed-transactions.js';
+import { type RoomPorts, spillFailed } from '../streamed/streamed-room.js';
+import { StreamedTransactions } from '../streamed/streamed-transactions.js';
 
 /** Transactions that are kept while they run, and where: of one connection. */
 export class Streamed {
@@ -19,7 +16,7 @@ export class Streamed {
   static create(
     subject: ConnectionSubject,
     { context, databaseOid }: StreamPlan,
-    ports: Pick<StreamedPorts, 'hold' | 'release' | 'failed'>,
+    ports: Pick<RoomPorts, 'hold' | 'release' | 'failed'>,
   ): Streamed | null {
     const { streaming, slotName, maxInflightBytes } = subject.options;
     if (streaming === null) return null;

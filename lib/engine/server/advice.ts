@@ -1,15 +1,20 @@
 import { errorClass } from '../model/error-class.js';
+import type { ResolvedOptions } from '../options/resolve-options.js';
 import { synchronousName } from './preflight.js';
 import { advisePublications } from './publication-advice.js';
-import { adviseTables } from './table-advice.js';
 import type { CommandSession } from './session.js';
+import { adviseStreaming } from './streaming-advice.js';
+import { adviseTables } from './table-advice.js';
 
 /** What a person should know when a pipeline starts, though nothing is lost. Given once, on the first connection. */
 export class Advice {
   #given = false;
 
   constructor(
-    private readonly publications: readonly string[],
+    private readonly options: Pick<
+      ResolvedOptions,
+      'publications' | 'streaming' | 'maxInflightBytes'
+    >,
     /** Those that the sink asks for by name. */
     private readonly tables: readonly string[],
     private readonly tell: (message: string) => void,
@@ -29,9 +34,11 @@ export class Advice {
   }
 
   async #find(session: CommandSession): Promise<string[]> {
+    const { publications } = this.options;
     const found = [
-      ...(await advisePublications(session, this.publications)),
-      ...(await adviseTables(session, this.publications, this.tables)),
+      ...(await advisePublications(session, publications)),
+      ...(await adviseTables(session, publications, this.tables)),
+      ...(await adviseStreaming(session, this.options)),
     ];
     const own = await synchronousName(session);
     if (own !== null) {

@@ -62,6 +62,14 @@ const frames = fc.array(
   { maxLength: 60 },
 );
 
+/** Goes through all of it, and gives what it returns. */
+function drain(steps: Generator<void, boolean, void>): boolean {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
 describe('a frame log', () => {
   it('gives its frames as they were appended, and counts what it holds', () => {
     const seed = Date.now() | 0;
@@ -75,7 +83,7 @@ describe('a frame log', () => {
         (before, after, left, shifts) => {
           const log = new FrameLog();
           for (const one of before) append(log, one);
-          log.leaveOut(new Set(left));
+          expect(drain(log.leaveOut(new Set(left)))).toBe(true);
           for (const one of after) append(log, one);
           const { bytes, length } = log;
           const given: Buffer[] = [];
@@ -100,6 +108,21 @@ describe('a frame log', () => {
       ),
       { numRuns: 300, seed },
     );
+  });
+
+  it('leaves frames out block by block, and no more once a block was given away', () => {
+    const log = new FrameLog();
+    for (let n = 0; n < 3_000; n++) append(log, frame(n % 3, 1_000));
+    const { length } = log;
+    const leaving = log.leaveOut(new Set([1]));
+    leaving.next();
+    const left = length - log.length;
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThan(LARGEST_BLOCK);
+    append(log, frame(1, 10));
+    log.shift();
+    expect(leaving.next()).toEqual({ done: true, value: false });
+    expect(framesIn(log.take()).filter((f) => f.subxid === 1)).not.toEqual([]);
   });
 
   it('begins with a small block, and makes none larger than 256 KiB but for a frame that needs one', () => {

@@ -4,6 +4,7 @@ import { SpillError } from './spill-error.js';
 const HEADER = 8;
 const FIRST_BLOCK = 16 * 1024;
 const LARGEST_BLOCK = 256 * 1024;
+const NO_FRAMES = Buffer.alloc(0);
 
 /**
  * Frames of one transaction as they came, one behind the other, in blocks: as objects they would take several times as much. A block holds
@@ -11,11 +12,13 @@ const LARGEST_BLOCK = 256 * 1024;
  */
 export class FrameLog {
   #blocks: Buffer[] = [];
-  #last = Buffer.alloc(0);
+  #last = NO_FRAMES;
   /** Bytes of the last block that are in use. */
   #used = 0;
   #bytes = 0;
   #length = 0;
+  /** How often blocks were given away. */
+  #given = 0;
 
   /** Bytes of its frames. */
   get length(): number {
@@ -47,6 +50,7 @@ export class FrameLog {
   shift(): Buffer | undefined {
     this.#seal();
     const block = this.#blocks.shift();
+    this.#given += 1;
     if (block === undefined) return undefined;
     this.#bytes -= block.buffer.byteLength;
     this.#length -= block.length;
@@ -58,27 +62,30 @@ export class FrameLog {
     this.#seal();
     const blocks = this.#blocks;
     this.#blocks = [];
+    this.#given += 1;
     this.#bytes = 0;
     this.#length = 0;
     return blocks;
   }
 
-  /** Lets go of the frames of these subtransactions. */
-  leaveOut(subxids: ReadonlySet<number>): void {
-    const blocks = this.take();
-    // What was copied is let go of at once: there is little room when this is asked for.
-    for (
-      let block = blocks.shift();
-      block !== undefined;
-      block = blocks.shift()
-    ) {
-      const frame = new FrameCursor(block);
-      while (frame.next()) {
-        if (subxids.has(frame.subxid)) continue;
-        const at = this.#reserve(HEADER + frame.end - frame.start);
-        block.copy(this.#last, at, frame.start - HEADER, frame.end);
-      }
+  /**
+   * Lets go of the frames of these subtransactions, block by block: it may be gone on with at any time.
+   *
+   * @returns whether it is through; not when blocks were given away meanwhile
+   */
+  *leaveOut(subxids: ReadonlySet<number>): Generator<void, boolean, void> {
+    this.#seal();
+    const blocks = this.#blocks;
+    const given = this.#given;
+    for (let at = 0; at < blocks.length && this.#given === given; yield) {
+      const block = blocks[at] ?? NO_FRAMES;
+      const left = without(block, subxids);
+      this.#bytes += left.buffer.byteLength - block.buffer.byteLength;
+      this.#length += left.length - block.length;
+      if (left.length === 0) blocks.splice(at, 1);
+      else blocks[at++] = left;
     }
+    return this.#given === given;
   }
 
   #reserve(length: number): number {
@@ -97,9 +104,26 @@ export class FrameLog {
 
   #seal(): void {
     if (this.#used > 0) this.#blocks.push(this.#last.subarray(0, this.#used));
-    this.#last = Buffer.alloc(0);
+    this.#last = NO_FRAMES;
     this.#used = 0;
   }
+}
+
+/** The frames of a block without those of these subtransactions. */
+function without(block: Buffer, subxids: ReadonlySet<number>): Buffer {
+  const frame = new FrameCursor(block);
+  let length = block.length;
+  while (frame.next())
+    if (subxids.has(frame.subxid)) length -= HEADER + frame.end - frame.start;
+  if (length === block.length) return block;
+  const left = Buffer.allocUnsafeSlow(length);
+  const kept = new FrameCursor(block);
+  let at = 0;
+  while (kept.next()) {
+    if (subxids.has(kept.subxid)) continue;
+    at += block.copy(left, at, kept.start - HEADER, kept.end);
+  }
+  return left;
 }
 
 /** Goes through the frames of a block. */

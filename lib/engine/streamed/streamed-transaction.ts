@@ -6,11 +6,14 @@ export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
 
 const MESSAGE = 0x4d; // M
 const ROWS = new Set(Buffer.from('IUDT'));
+const NONE: ReadonlySet<number> = new Set();
 
 /** What has arrived of a transaction that may still be running. */
 export class StreamedTransaction {
   readonly #log = new FrameLog();
   #aborted = new Set<number>();
+  /** Aborted too: their frames are being left out. */
+  #leftOut = NONE;
   /** Aborted since frames were left out last. */
   #toLeaveOut = false;
   #file: TransactionFile | null = null;
@@ -79,16 +82,23 @@ export class StreamedTransaction {
     this.#toLeaveOut = true;
   }
 
-  /** Lets go of what was rolled back, as far as it is in memory. */
-  leaveOutAborted(): void {
-    if (!this.#toLeaveOut) return;
-    this.#log.leaveOut(this.#aborted);
+  /** Something of what is in memory may have been rolled back. */
+  get hasToLeaveOut(): boolean {
+    return this.#toLeaveOut;
+  }
+
+  /** Lets go of what was rolled back, as far as it is in memory; see {@link FrameLog.leaveOut}. */
+  *leaveOutAborted(): Generator<void, void, void> {
+    const leftOut = this.#aborted;
+    this.#leftOut = leftOut;
+    this.#aborted = new Set();
     this.#toLeaveOut = false;
+    if (!(yield* this.#log.leaveOut(leftOut))) return;
     const onDisk = this.#onDiskThrough;
-    this.#aborted =
-      onDisk === null
-        ? new Set()
-        : new Set([...this.#aborted].filter((xid) => !isLater(xid, onDisk)));
+    for (const subxid of leftOut)
+      if (onDisk !== null && !isLater(subxid, onDisk))
+        this.#aborted.add(subxid);
+    this.#leftOut = NONE;
   }
 
   /** Writes what is in memory to a file, always the same one. It is no longer counted here, and held until this resolves. */
@@ -101,7 +111,7 @@ export class StreamedTransaction {
 
   /** Whether the frame was rolled back. */
   isAborted(subxid: number): boolean {
-    return this.#aborted.has(subxid);
+    return this.#aborted.has(subxid) || this.#leftOut.has(subxid);
   }
 
   /** Gives what has arrived, in order, block by block, and lets go of each. Once. */

@@ -6,33 +6,17 @@ import {
   type StreamMessage,
 } from '../decode/pgoutput/stream-messages.js';
 import { HaltError } from '../model/halt.js';
-import { errorClass } from '../model/error-class.js';
-import { SpillError } from './spill-error.js';
 import {
-  StreamedTransaction,
-  type TransactionFile,
-} from './streamed-transaction.js';
+  type RoomLimits,
+  type RoomPorts,
+  StreamedRoom,
+} from './streamed-room.js';
+import { StreamedTransaction } from './streamed-transaction.js';
 
 /** What may be held. */
-export interface StreamedLimits {
+export interface StreamedLimits extends RoomLimits {
   /** Transactions that are open at a time. */
   readonly transactions: number;
-  /** Bytes in memory. */
-  readonly bytes: number;
-  /** Bytes on disk; not needed where nothing is written to disk. */
-  readonly bytesOnDisk: number;
-}
-
-/** What holding transactions asks of its connection. */
-export interface StreamedPorts {
-  /** Gives the file of a transaction; `null` where nothing may be written to disk. */
-  readonly fileOf: ((xid: number) => TransactionFile) | null;
-  /** Nothing more is read until some of what is held is on disk. */
-  hold(): void;
-  release(): void;
-  /** Something was written to disk. */
-  spilled(xid: number, bytes: number): void;
-  failed(error: HaltError): void;
 }
 
 /** What became of a payload. */
@@ -68,26 +52,23 @@ const PREFIX = 5;
  * @see {@link https://www.postgresql.org/docs/current/logicaldecoding-streaming.html | Streaming of Large Transactions for Logical Decoding}
  */
 export class StreamedTransactions {
-  readonly #limits: StreamedLimits;
-  readonly #ports: StreamedPorts;
+  readonly #most: number;
+  readonly #ports: Pick<RoomPorts, 'failed'>;
+  readonly #room: StreamedRoom;
   readonly #messages = new StreamMessages();
   readonly #open = new Map<number, StreamedTransaction>();
   /** The transaction that the next payloads belong to. */
   #current: StreamedTransaction | null = null;
   /** The one that is run through. */
   #committed: StreamedTransaction | null = null;
-  /** Bytes in memory of the open ones. */
-  #bytes = 0;
-  /** Bytes that are being written to disk. */
-  #writing = 0;
-  #bytesOnDisk = 0;
   #announcements = 0;
   /** Numbers of the announcements of tables by OID that count for everybody. */
   readonly #announced = new Map<number, number>();
 
-  constructor(limits: StreamedLimits, ports: StreamedPorts) {
-    this.#limits = limits;
+  constructor(limits: StreamedLimits, ports: RoomPorts) {
+    this.#most = limits.transactions;
     this.#ports = ports;
+    this.#room = new StreamedRoom(limits, ports);
   }
 
   /** Transactions that are open. */
@@ -97,11 +78,11 @@ export class StreamedTransactions {
 
   /** Bytes in memory. */
   get bytes(): number {
-    return this.#bytes + this.#writing + (this.#committed?.bytes ?? 0);
+    return this.#room.bytes + (this.#committed?.bytes ?? 0);
   }
 
   get bytesOnDisk(): number {
-    return this.#bytesOnDisk;
+    return this.#room.bytesOnDisk;
   }
 
   /** Takes the payload from `start` to `end` of a buffer that is used again. */
@@ -129,7 +110,7 @@ export class StreamedTransactions {
     // Everything was let go of meanwhile.
     if (this.#committed !== transaction) return new Set();
     this.#committed = null;
-    this.#discard(transaction);
+    this.#room.discard(transaction);
     const newest = [...transaction.announced].filter(
       ([oid, number]) => number > (this.#announced.get(oid) ?? 0),
     );
@@ -142,8 +123,7 @@ export class StreamedTransactions {
     this.#open.clear();
     this.#current = null;
     this.#committed = null;
-    this.#bytes = 0;
-    this.#bytesOnDisk = 0;
+    this.#room.clear();
   }
 
   #follow(message: StreamMessage): Taken {
@@ -175,16 +155,17 @@ export class StreamedTransactions {
           : 'a part of a transaction without its beginning',
       );
     if (transaction === undefined) {
-      if (this.#open.size >= this.#limits.transactions) {
+      if (this.#open.size >= this.#most) {
         this.#ports.failed(
           new HaltError('too_many_streams', {
-            detail: `the server sends more than ${this.#limits.transactions} transactions at a time`,
+            detail: `the server sends more than ${this.#most} transactions at a time`,
           }),
         );
         return KEPT;
       }
       transaction = new StreamedTransaction(xid);
       this.#open.set(xid, transaction);
+      this.#room.open(transaction);
     }
     this.#current = transaction;
     return KEPT;
@@ -205,13 +186,12 @@ export class StreamedTransactions {
     const subxid = bytes.readUInt32BE(start + 1);
     const before = transaction.bytes;
     transaction.append(subxid, tag, bytes, start + PREFIX, end);
-    this.#bytes += transaction.bytes - before;
     if (tag === RELATION && end - start >= PREFIX + 4)
       transaction.announced.set(
         bytes.readUInt32BE(start + PREFIX),
         (this.#announcements += 1),
       );
-    if (this.#bytes > this.#mostInMemory) this.#makeRoom();
+    this.#room.grow(transaction.bytes - before);
     return KEPT;
   }
 
@@ -220,7 +200,7 @@ export class StreamedTransactions {
     if (transaction === undefined) return;
     if (subxid !== xid) return transaction.abort(subxid);
     this.#close(transaction);
-    this.#discard(transaction);
+    this.#room.discard(transaction);
   }
 
   #commit(commit: StreamCommit): Taken {
@@ -229,7 +209,7 @@ export class StreamedTransactions {
       return violation('the commit of a transaction that was never begun');
     this.#close(transaction);
     if (transaction.isUnclear) {
-      this.#discard(transaction);
+      this.#room.discard(transaction);
       return { kind: 'unclear', commit };
     }
     this.#committed = transaction;
@@ -238,78 +218,8 @@ export class StreamedTransactions {
 
   #close(transaction: StreamedTransaction): void {
     this.#open.delete(transaction.xid);
-    this.#bytes -= transaction.bytes;
+    this.#room.close(transaction);
   }
-
-  /** With a disk, one half is filled while the other is written. */
-  get #mostInMemory(): number {
-    const { bytes } = this.#limits;
-    return this.#ports.fileOf === null ? bytes : bytes / 2;
-  }
-
-  #makeRoom(): void {
-    for (const transaction of this.#open.values()) {
-      const before = transaction.bytes;
-      transaction.leaveOutAborted();
-      this.#bytes += transaction.bytes - before;
-    }
-    if (this.#bytes <= this.#mostInMemory) return;
-    const { fileOf } = this.#ports;
-    if (fileOf !== null) return this.#spill(this.#largest(), fileOf);
-    this.#ports.failed(
-      new HaltError('transaction_too_large', {
-        detail: `running transactions hold more than maxInflightBytes (${this.#limits.bytes}), and the option streaming has no spill`,
-      }),
-    );
-  }
-
-  #largest(): StreamedTransaction {
-    return [...this.#open.values()].reduce((one, other) =>
-      other.bytes > one.bytes ? other : one,
-    );
-  }
-
-  #spill(
-    transaction: StreamedTransaction,
-    fileOf: (xid: number) => TransactionFile,
-  ): void {
-    const { bytes, length } = transaction;
-    if (this.#bytesOnDisk + length > this.#limits.bytesOnDisk)
-      return this.#ports.failed(
-        new HaltError('spill_exhausted', {
-          detail: `running transactions hold more than maxSpillBytes (${this.#limits.bytesOnDisk})`,
-        }),
-      );
-    this.#bytes -= bytes;
-    this.#bytesOnDisk += length;
-    this.#writing += bytes;
-    if (this.#writing > this.#mostInMemory) this.#ports.hold();
-    transaction.spill(transaction.file ?? fileOf(transaction.xid)).then(
-      () => {
-        this.#writing -= bytes;
-        if (this.#writing <= this.#mostInMemory) this.#ports.release();
-        this.#ports.spilled(transaction.xid, length);
-      },
-      (error: unknown) => this.#fail(error),
-    );
-  }
-
-  #discard({ file, bytesOnDisk }: StreamedTransaction): void {
-    if (file === null) return;
-    this.#bytesOnDisk -= bytesOnDisk;
-    file.remove().catch((error: unknown) => this.#fail(error));
-  }
-
-  #fail(error: unknown): void {
-    this.#ports.failed(spillFailed(error));
-  }
-}
-
-/** The halt of a fault that reading or writing a file ended with. */
-export function spillFailed(error: unknown): HaltError {
-  return new HaltError('spill_io_failed', {
-    detail: error instanceof SpillError ? error.message : errorClass(error),
-  });
 }
 
 function violation(detail: string): DecodeFault {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { changesOf } from '../changes-of.js';
 import type { AssemblerOptions } from '../../../lib/engine/assemble/assembler.js';
 import type { StreamedWork } from '../../../lib/engine/deliver/work.js';
@@ -44,10 +45,11 @@ export function part(
   xid: number,
   frames: readonly Buffer[],
   first = true,
+  subxid = xid,
 ): Buffer[] {
   return [
     streamStartFrame(xid, first),
-    ...frames.map((frame) => streamedFrame(xid, frame)),
+    ...frames.map((frame) => streamedFrame(subxid, frame)),
     streamStopFrame(),
   ];
 }
@@ -145,6 +147,13 @@ export class StreamedIntake {
           )
         : work.kind,
     );
+  }
+
+  /** How often the event loop turned until a transaction was run through. */
+  async turnsUntilReplayed(): Promise<number> {
+    let turns = 0;
+    for (; this.told.at(-1) !== 'replayed'; turns += 1) await nextTurn();
+    return turns;
   }
 
   async toldLast(what: string): Promise<void> {

@@ -4,20 +4,16 @@ import type {
   RelationMessage,
   TypeMessage,
 } from '../../model/replication-message.js';
-import { ByteReader } from './byte-reader.js';
-import { faultOf } from './malformed-message.js';
+import { ByteReader } from '../byte-reader.js';
+import { faultOf } from '../malformed-message.js';
 import {
   readDelete,
   readInsert,
   readTruncate,
   readUpdate,
 } from './row-messages.js';
-import {
-  type ColumnTypes,
-  readNamespace,
-  readRelationHeader,
-  rowLayout,
-} from './row-layout.js';
+import { type ColumnTypes, rowLayout } from '../row-layout.js';
+import { readNamespace, readRelationHeader } from './relation-message.js';
 import { RowLayouts } from './row-layouts.js';
 import { readStreamAbort } from './stream-messages.js';
 import {

@@ -1,5 +1,5 @@
 import type { Relation } from '../../model/relation.js';
-import type { RowLayout } from './row-layout.js';
+import type { RowLayout } from '../row-layout.js';
 
 /** The tables that a connection has announced, by OID. */
 export class RowLayouts {

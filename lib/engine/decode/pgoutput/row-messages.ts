@@ -4,9 +4,9 @@ import type {
   TruncateMessage,
   UpdateMessage,
 } from '../../model/replication-message.js';
-import type { ByteReader } from './byte-reader.js';
-import { MalformedMessage } from './malformed-message.js';
-import type { RowLayout } from './row-layout.js';
+import type { ByteReader } from '../byte-reader.js';
+import { MalformedMessage } from '../malformed-message.js';
+import type { RowLayout } from '../row-layout.js';
 import type { RowLayouts } from './row-layouts.js';
 import {
   KEY_TUPLE,

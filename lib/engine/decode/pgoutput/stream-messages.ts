@@ -1,7 +1,7 @@
 import type { Lsn } from '../../model/lsn.js';
 import type { DecodeFault } from '../decoder.js';
-import { ByteReader } from './byte-reader.js';
-import { faultOf } from './malformed-message.js';
+import { ByteReader } from '../byte-reader.js';
+import { faultOf } from '../malformed-message.js';
 import { readTime } from './transaction-messages.js';
 
 /** What follows, up to the next stop, belongs to a transaction that may still be running. */

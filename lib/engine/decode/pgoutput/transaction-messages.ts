@@ -4,9 +4,9 @@ import type {
   LogicalMessage,
   OriginMessage,
 } from '../../model/replication-message.js';
-import type { ByteReader } from './byte-reader.js';
+import type { ByteReader } from '../byte-reader.js';
 import { POSTGRES_EPOCH_MICROS } from '../../model/postgres-epoch.js';
-import { MalformedMessage } from './malformed-message.js';
+import { MalformedMessage } from '../malformed-message.js';
 
 const TRANSACTIONAL = 1;
 

@@ -1,9 +1,12 @@
 import type { OldRow, Row } from '../../model/change.js';
-import type { ByteReader } from './byte-reader.js';
-import { errorClass } from '../../model/error-class.js';
+import type { ByteReader } from '../byte-reader.js';
 import { setColumn } from '../../model/set-column.js';
-import { MalformedMessage } from './malformed-message.js';
-import type { ColumnLayout, RowLayout } from './row-layout.js';
+import { MalformedMessage } from '../malformed-message.js';
+import {
+  type ColumnLayout,
+  parseValue,
+  type RowLayout,
+} from '../row-layout.js';
 
 const NULL = 0x6e; // n
 const TEXT = 0x74; // t
@@ -99,16 +102,8 @@ function readSentValue(reader: ByteReader, column: ColumnLayout): unknown {
 
 function readValue(reader: ByteReader, column: ColumnLayout): unknown {
   switch (reader.uint8()) {
-    case TEXT: {
-      const text = reader.text(reader.length());
-      try {
-        return column.parse(text);
-      } catch (error) {
-        throw new MalformedMessage(
-          `the parser of ${column.label} threw ${errorClass(error)}`,
-        );
-      }
-    }
+    case TEXT:
+      return parseValue(column, reader.text(reader.length()));
     case NULL:
       return null;
     case UNCHANGED:

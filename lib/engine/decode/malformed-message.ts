@@ -1,5 +1,5 @@
-import type { DecodeFault } from '../decoder.js';
-import { errorClass } from '../../model/error-class.js';
+import type { DecodeFault } from './decoder.js';
+import { errorClass } from '../model/error-class.js';
 
 /** Leaves the reading of a message; the decoder turns it into a {@link DecodeFault}. */
 export class MalformedMessage extends Error {
