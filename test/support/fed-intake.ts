@@ -16,6 +16,7 @@ export function intakePorts(own: Partial<IntakePorts> = {}): IntakePorts {
   return {
     positions: new Positions(0n, false),
     readTypes: () => Promise.resolve([]),
+    rolledBack: () => Promise.resolve(false),
     takes: () => true,
     push: () => {},
     arrived: () => {},

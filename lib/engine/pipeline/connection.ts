@@ -19,7 +19,8 @@ import { Streamed } from './streamed.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
-import { withSqlSession } from '../server/session.js';
+import { type CommandSession, withSqlSession } from '../server/session.js';
+import { mayBeRolledBack } from '../server/subtransactions.js';
 import { readTypes } from '../server/type-catalog.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
@@ -27,7 +28,6 @@ import { Positions } from '../source/positions.js';
 import { ReadGate } from '../source/read-gate.js';
 import type { ReplicationSession } from '../source/replication-session.js';
 import type { StreamedStatus } from '../telemetry/streamed-status.js';
-import type { CatalogType } from '../values/catalog-types.js';
 
 /** How long the server is given to take note of the last status. */
 const FINISH_TIMEOUT_MS = 1_000;
@@ -80,7 +80,9 @@ export class PipelineConnection {
     });
     const ports: IntakePorts = {
       positions: this.positions,
-      readTypes: (oids) => this.#readTypes(oids),
+      readTypes: (oids) => this.#ask((sql) => readTypes(sql, oids)),
+      rolledBack: (subxids) =>
+        this.#ask((sql) => mayBeRolledBack(sql, subxids)),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
@@ -344,15 +346,14 @@ export class PipelineConnection {
     this.#delivery.push(work);
   }
 
-  async #readTypes(oids: readonly number[]): Promise<readonly CatalogType[]> {
-    this.#gate.hold('types');
+  /** Nothing is read until the answer is there. */
+  async #ask<T>(question: (session: CommandSession) => Promise<T>): Promise<T> {
+    this.#gate.hold('asking');
     try {
-      const reading = withSqlSession(this.#subject.target, (session) =>
-        readTypes(session, oids),
-      );
-      return await Promise.race([reading, this.ended]);
+      const answer = withSqlSession(this.#subject.target, question);
+      return await Promise.race([answer, this.ended]);
     } finally {
-      this.#gate.release('types');
+      this.#gate.release('asking');
     }
   }
 

@@ -38,6 +38,8 @@ export interface IntakePorts {
   readonly positions: Positions;
   /** Stops reading and asks the catalog what types are made of. */
   readTypes(oids: readonly number[]): Promise<readonly CatalogType[]>;
+  /** Stops reading and asks whether any of these subtransactions, of a transaction that has committed, may have been rolled back. */
+  rolledBack(subxids: readonly number[]): Promise<boolean>;
   /** Whether a message outside transactions concerns the sink. */
   takes(prefix: string): boolean;
   /** Takes what is ready for the sink. */
@@ -230,6 +232,13 @@ export class PipelineIntake {
     this.#ports.replaying(true);
     this.#beginScope();
     try {
+      const { subtransactions } = transaction;
+      // PostgreSQL 14 to 18 forget to say so of one that had more than 4,096 changes in files of the server.
+      if (
+        subtransactions.size > 0 &&
+        (await this.#ports.rolledBack([...subtransactions]))
+      )
+        return this.#endWith(new PlainReadingFault(commit.commitLsn));
       const whole = await replay(transaction, commit, {
         get closed() {
           return isClosed();
