@@ -90,7 +90,7 @@ describe.skipIf(platform() !== 'linux')('a disk that is full', () => {
   });
 });
 
-it('the ceiling of the option halts at once, with the slot and the checkpoint as they are, and nothing left on disk (E07, 13.6 no. 46)', async () => {
+it('the ceiling of the option halts at once, with the slot and the checkpoint as they are, and nothing left on disk (E07, 13.6 no. 46, 47)', async () => {
   const dir = await spillFolder();
   const streaming = await spilling({ dir, maxSpillBytes: 1_000_000 });
   const halt = await haltedBeforeCommit(streaming, 'spill_exhausted');

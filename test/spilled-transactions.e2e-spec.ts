@@ -30,7 +30,7 @@ describe('a transaction that does not fit into memory', () => {
   const maxSpillBytes = 100_000_000;
 
   it.each([false, true])(
-    'goes to disk until it commits, encrypted: %s, and leaves no file',
+    'goes to disk until it commits, encrypted: %s, and leaves no file (E01, 13.6 no. 44)',
     async (encrypt) => {
       const dir = await spillFolder();
       const { source, pipeline, read, caughtUp } = await streaming({
@@ -60,7 +60,7 @@ describe('a transaction that does not fit into memory', () => {
     },
   );
 
-  it('leaves no file when its delivery fails, and comes once after the next start', async () => {
+  it('leaves no file when its delivery fails, and comes once after the next start (13.6 no. 45)', async () => {
     const dir = await spillFolder();
     const options = {
       maxInflightBytes,
@@ -78,7 +78,31 @@ describe('a transaction that does not fit into memory', () => {
     expect(await filesIn(dir)).toEqual([]);
   });
 
-  it('may be a single row', async () => {
+  it('brings its messages from there, also when it has nothing else (13.6 no. 48)', async () => {
+    const dir = await spillFolder();
+    const { source, pipeline, read, caughtUp } = await streaming({
+      maxInflightBytes: 2 * maxInflightBytes,
+      streaming: { spill: { dir, maxSpillBytes } },
+    });
+    const spilled = new Set<number>();
+    pipeline.on('spilled', ({ xid }) => spilled.add(xid));
+    const tell = (text: string): string =>
+      `select pg_logical_emit_message(true, 'p', ${text})`;
+    await source.query(
+      `begin; ${tell("'first'")}; ${insert(1, 4000)}; savepoint a; ${insert(4001, 6000)}; rollback to a; ${tell("'last'")}; commit`,
+    );
+    await source.query(
+      `begin; ${tell("repeat('y', 50000) || g")} from generate_series(1, 4) g; commit`,
+    );
+    await caughtUp();
+    expect(read.map(({ ids, messages }) => [ids.length, messages])).toEqual([
+      [4000, ['first', 'last']],
+      [0, range(1, 4).map((n) => 'y'.repeat(50_000) + String(n))],
+    ]);
+    expect([...spilled]).toEqual(read.map(({ xid }) => xid));
+  });
+
+  it('may be a single row (13.6 no. 49)', async () => {
     const dir = await spillFolder();
     const { source, pipeline, read, caughtUp } = await streaming({
       maxInflightBytes,
@@ -117,7 +141,7 @@ describe('a transaction that does not fit into memory', () => {
     expect(await filesIn(dir)).toEqual(['17.spill']);
   });
 
-  it('halts with spill_io_failed when the disk fails, at once', async () => {
+  it('halts with spill_io_failed when the disk fails, at once (13.6 no. 47)', async () => {
     const dir = await spillFolder();
     const { source, pipeline } = await streaming({
       maxInflightBytes,

@@ -24,7 +24,7 @@ function streaming(options?: Partial<PipelineOptions>): Promise<Streaming> {
 }
 
 describe('a transaction that is streamed while it runs', () => {
-  it('comes once, when it has committed, without the rows of savepoints that were rolled back (E01)', async () => {
+  it('comes once, when it has committed, without the rows of savepoints that were rolled back (E01, 13.6 no. 41)', async () => {
     const { source, read, caughtUp } = await streaming();
     await source.query(
       `begin; ${insert(1, 500)}; savepoint a; ${insert(501, 1000)}; savepoint b; ${insert(1001, 1500)};
@@ -36,6 +36,53 @@ describe('a transaction that is streamed while it runs', () => {
       [...range(1, 1000), ...range(1501, 2500)],
     ]);
     expect(read[0]?.ordinals).toEqual(range(0, 1999));
+  });
+
+  // A server that is not asked for streaming may still send the abort of a transaction of which nothing was sent.
+  it.each<[string, PipelineOptions['streaming']]>([
+    ['streamed', {}],
+    ['not streamed', null],
+  ])(
+    'comes without them however they are named and released: %s (E01, E08)',
+    async (_, option) => {
+      const { source, read, caughtUp } = await streaming({ streaming: option });
+      await source.query(
+        `begin; ${insert(1, 500)}; savepoint s; ${insert(501, 1000)}; savepoint s; ${insert(1001, 1500)}; rollback to s;
+         ${insert(1501, 2000)}; release s; savepoint r; savepoint s; ${insert(2001, 2500)}; release s; ${insert(2501, 3000)};
+         rollback to r; ${insert(3001, 3500)}; rollback to s; ${insert(3501, 4000)}; commit`,
+      );
+      await source.query(`begin; ${insert(5001, 6000)}; rollback`);
+      await caughtUp();
+      expect(await streamedBytes(source)).toSatisfy(
+        (bytes: number) => bytes > 0 === (option !== null),
+      );
+      expect(read.map(({ ids }) => ids)).toEqual([
+        [...range(1, 500), ...range(3501, 4000)],
+      ]);
+    },
+  );
+
+  it('has every row of every part (E02, E03)', async () => {
+    const { source, read, caughtUp } = await streaming();
+    await source.query(
+      `insert into t select g, repeat('x', 100) from generate_series(1, 50000) g`,
+    );
+    await caughtUp();
+    expect(await streamedBytes(source)).toBeGreaterThan(50_000 * 100);
+    expect(read.map(({ ids }) => ids)).toEqual([range(1, 50_000)]);
+  });
+
+  it('comes again whole when its handler has failed, and once (13.6 no. 42)', async () => {
+    const { source, pipeline, applied, read, failNext, caughtUp } =
+      await streaming();
+    failNext();
+    await source.query(insert(1, 5_000));
+    await haltedFor(pipeline, 'sink_failed');
+    expect(applied).toEqual([]);
+    pipeline.start();
+    await caughtUp();
+    expect(read.map(({ ids }) => ids)).toEqual([range(1, 5_000)]);
+    expect(applied).toHaveLength(1);
   });
 
   it('leaves others the order of their commits, however their parts are mixed', async () => {
@@ -77,7 +124,7 @@ describe('a transaction that is streamed while it runs', () => {
     expect(read.map(({ ids }) => ids)).toEqual([[1]]);
   });
 
-  it('brings its messages, but for those that were rolled back; also when it has nothing else', async () => {
+  it('brings its messages, but for those that were rolled back; also when it has nothing else (13.6 no. 48)', async () => {
     const { source, read, caughtUp } = await streaming();
     const tell = (text: string): string =>
       `select pg_logical_emit_message(true, 'p', '${text}')`;
@@ -140,7 +187,7 @@ describe('a transaction that is streamed while it runs', () => {
     ]);
   });
 
-  it('is not streamed below the bound of the server, and is read the same', async () => {
+  it('is not streamed below the bound of the server, and is read the same (13.6 no. 43)', async () => {
     const { source, read, caughtUp } = await streaming();
     await source.query(insert(1, 10));
     await caughtUp();
@@ -179,7 +226,7 @@ describe('a transaction that is streamed while it runs', () => {
     await client.query('rollback');
   });
 
-  it('halts with too_many_streams beyond maxConcurrentTxns', async () => {
+  it('halts with too_many_streams beyond maxConcurrentTxns (13.6 no. 50)', async () => {
     const { source, pipeline } = await streaming({
       streaming: { maxConcurrentTxns: 1 },
     });

@@ -11,6 +11,8 @@ export interface AnsweringProxy {
   readonly port: number;
   /** SQLSTATE that is answered. */
   sqlstate: string;
+  /** What the error says, and nobody repeats. */
+  text: string;
   /** How often it is answered from now on. */
   times: number;
   /** Errors answered so far. */
@@ -29,12 +31,18 @@ export async function answeringProxy(
   step: FaultyStep,
 ): Promise<AnsweringProxy> {
   const sockets: Socket[] = [];
-  const state = { port: 0, sqlstate: 'XX000', times: 0, answered: 0 };
+  const state = {
+    port: 0,
+    sqlstate: 'XX000',
+    text: 'planted-secret',
+    times: 0,
+    answered: 0,
+  };
   const fail = (client: Socket): void => {
     if (state.times === 0 || client.destroyed) return;
     state.times -= 1;
     state.answered += 1;
-    client.end(errorResponse(state.sqlstate));
+    client.end(errorResponse(state.sqlstate, state.text));
   };
   const listener = createServer((client) => {
     client.on('error', () => {});
@@ -72,8 +80,8 @@ export async function answeringProxy(
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-error-fields.html | Error and Notice Message Fields}
  */
-function errorResponse(sqlstate: string): Buffer {
-  const fields = `SFATAL\0VFATAL\0C${sqlstate}\0Mplanted-secret\0\0`;
+function errorResponse(sqlstate: string, text: string): Buffer {
+  const fields = `SFATAL\0VFATAL\0C${sqlstate}\0M${text}\0\0`;
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(4 + fields.length, 1);

@@ -35,16 +35,26 @@ export interface Streaming extends Capture, SourceAndTarget {
   readonly failNext: () => void;
 }
 
-/** Starts a pipeline over the table `t`, and waits until it streams. */
+/**
+ * Starts a pipeline over the table `t`, and waits until it streams.
+ *
+ * @param proxy - stands before the server
+ */
 export async function streamingOn(
   suite: SuiteServer,
   options: Partial<PipelineOptions> = {},
+  proxy?: { readonly port: number },
 ): Promise<Streaming> {
   const { source, target } = await sourceAndTarget(suite, SCHEMA);
+  const connection = {
+    ...source.connection,
+    ...(proxy && { port: proxy.port }),
+  };
   const read: Read[] = [];
   let fails = false;
   const captured = capture(source, {
     target,
+    connection,
     streaming: {},
     messages: true,
     ...options,
