@@ -21,6 +21,8 @@ export interface AnsweringProxy {
 
 /** First byte of the message by which the server begins a stream. */
 const COPY_BOTH = 'W'.charCodeAt(0);
+/** Of a message: its type and its length. */
+const HEADER = 5;
 
 /**
  * Starts a proxy of the running test that reports an error in place of the server: at login, or a moment after a stream
@@ -57,10 +59,15 @@ export async function answeringProxy(
     client.on('close', () => server.destroy());
     server.on('close', () => client.end());
     client.pipe(server);
+    let rest = Buffer.alloc(0);
     server.on('data', (bytes: Buffer) => {
       if (!client.writable) return;
-      client.write(bytes);
-      if (step === 'stream' && bytes[0] === COPY_BOTH)
+      rest = Buffer.concat([rest, bytes]);
+      const { end, types } = wholeMessages(rest);
+      // No error comes in the middle of a message.
+      client.write(rest.subarray(0, end));
+      rest = rest.subarray(end);
+      if (step === 'stream' && types.has(COPY_BOTH))
         setTimeout(() => fail(client), 100).unref();
     });
   });
@@ -73,6 +80,22 @@ export async function answeringProxy(
   if (typeof address === 'object' && address !== null)
     state.port = address.port;
   return state;
+}
+
+/** Where the last message ends that is complete, and the types of all that are. */
+function wholeMessages(bytes: Buffer): {
+  readonly end: number;
+  readonly types: ReadonlySet<number>;
+} {
+  const types = new Set<number>();
+  let end = 0;
+  while (bytes.length - end >= HEADER) {
+    const next = end + 1 + bytes.readInt32BE(end + 1);
+    if (next > bytes.length) break;
+    types.add(bytes.readUInt8(end));
+    end = next;
+  }
+  return { end, types };
 }
 
 /**
