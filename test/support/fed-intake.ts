@@ -26,6 +26,7 @@ export function intakePorts(own: Partial<IntakePorts> = {}): IntakePorts {
     positions: new Positions(0n, false),
     makeDecoder: (types) => new PgoutputDecoder(types),
     catalog: typeCatalog(),
+    rolledBack: () => Promise.resolve(false),
     takes: () => true,
     push: () => {},
     arrived: () => {},

@@ -23,7 +23,8 @@ import { refusingPlugin } from '../server/capture/refusing-plugin.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
-import { withSqlSession } from '../server/session.js';
+import { type CommandSession, withSqlSession } from '../server/session.js';
+import { mayBeRolledBack } from '../server/subtransactions.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -87,11 +88,9 @@ export class PipelineConnection {
       positions: this.positions,
       makeDecoder: (types) =>
         makeDecoder(subject.options.decoder.name, types, plan.catalog),
-      catalog: sourceCatalog((work) =>
-        this.#gate.during('catalog', () =>
-          Promise.race([withSqlSession(subject.target, work), this.ended]),
-        ),
-      ),
+      catalog: sourceCatalog((question) => this.#ask(question)),
+      rolledBack: (subxids) =>
+        this.#ask((sql) => mayBeRolledBack(sql, subxids)),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
@@ -351,6 +350,16 @@ export class PipelineConnection {
     // Nothing is taken in any more, so nothing is read either.
     if (work.kind === 'end') this.#gate.hold('ending');
     this.#delivery.push(work);
+  }
+
+  /** Nothing is read until the answer is there. */
+  #ask<T>(question: (session: CommandSession) => Promise<T>): Promise<T> {
+    return this.#gate.during('asking', () =>
+      Promise.race([
+        withSqlSession(this.#subject.target, question),
+        this.ended,
+      ]),
+    );
   }
 
   /** A server that shuts down asks again and again, and waits until everything is durable. */
