@@ -141,6 +141,13 @@ describe('a column that was added', () => {
     expect(decoding.shapes).toEqual(['id* k* v']);
   });
 
+  it('does not belong to the key because the catalog has another identity', () => {
+    const catalog = catalogTable(['id', 'v'], { replicaIdentity: 'full' });
+    const decoding = new Wal2jsonDecoding([catalogTable(['id'])], [catalog]);
+    decoding.decode(insertDocument({ columns: columnsOf('id', 'v') }));
+    expect(decoding.shapes).toEqual(['id* v']);
+  });
+
   it('belongs to the full identity', () => {
     const decoding = new Wal2jsonDecoding([
       catalogTable(['id'], { replicaIdentity: 'full' }),

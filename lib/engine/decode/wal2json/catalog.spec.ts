@@ -41,6 +41,13 @@ describe('a table that the catalog was not asked for', () => {
     anew.decode(deleteDocument({ identity: ID }));
     expect(anew.announced).toMatchObject([{ oid, replicaIdentity: 'default' }]);
   });
+
+  it('has for a key what identifies its first row, when that is no primary key', () => {
+    const decoding = new Wal2jsonDecoding([]);
+    decoding.decode(deleteDocument({ identity: columnsOf('a', 'b'), key: [] }));
+    expect(decoding.announced).toMatchObject([{ replicaIdentity: 'index' }]);
+    expect(decoding.shapes).toEqual(['a* b*']);
+  });
 });
 
 describe('the catalog as it is now', () => {
