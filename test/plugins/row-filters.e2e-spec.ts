@@ -13,7 +13,7 @@ describe.skipIf(noPluginServer)('a row filter of a replication set', () => {
   async function captured(
     identity: string,
     statements: readonly string[],
-  ): Promise<object[]> {
+  ): Promise<{ readonly changes: object[]; readonly warnings: string[] }> {
     const { source, target } = await sourceAndTarget(
       suite,
       'create table t(id int primary key, v int)',
@@ -28,29 +28,41 @@ describe.skipIf(noPluginServer)('a row filter of a replication set', () => {
       decoder: 'pglogical',
       replicationSets: 'default',
     });
+    const warnings: string[] = [];
+    pipeline.on('warning', ({ message }) => warnings.push(message));
     pipeline.start();
     await pipeline.whenStreaming();
     for (const statement of statements) await source.query(statement);
     await pipeline.caughtUp();
-    return changesIn(applied).map(essence);
+    return { changes: changesIn(applied).map(essence), warnings };
   }
 
   it('is asked about the new row of an update, so one that leaves it is not told, and one that enters it comes as an update', async () => {
-    expect(
-      await captured('full', [
-        'update t set v = 0 where id = 1',
-        'update t set v = 3 where id = 3',
-      ]),
-    ).toMatchObject([
+    const { changes } = await captured('full', [
+      'update t set v = 0 where id = 1',
+      'update t set v = 3 where id = 3',
+    ]);
+    expect(changes).toMatchObject([
       { op: 'update', record: { id: 3, v: 3 }, old: { record: { v: 0 } } },
     ]);
   });
 
   it('is asked about the old row of a delete, of which only the key is known under the default identity', async () => {
     const deletes = ['delete from t where id = 2', 'delete from t where v = 0'];
-    expect(await captured('default', deletes)).toEqual([]);
-    expect(await captured('full', deletes)).toMatchObject([
+    const byKey = await captured('default', deletes);
+    expect(byKey.changes).toEqual([]);
+    const whole = await captured('full', deletes);
+    expect(whole.changes).toMatchObject([
       { op: 'delete', old: { record: { id: 2, v: 2 } } },
+    ]);
+  });
+
+  it('is warned of', async () => {
+    const { warnings } = await captured('default', []);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^the replication set "default" has a row filter on public\.t: /,
+      ),
     ]);
   });
 });
