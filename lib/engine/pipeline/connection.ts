@@ -87,7 +87,10 @@ export class PipelineConnection {
     const ports: IntakePorts = {
       positions: this.positions,
       makeDecoder: (types) =>
-        makeDecoder(subject.options.decoder.name, types, plan.catalog),
+        makeDecoder(subject.options.decoder.name, types, {
+          tables: plan.catalog,
+          shapeOf: (oid) => subject.schema.history.shapeOf(oid),
+        }),
       catalog: sourceCatalog((question) => this.#ask(question)),
       rolledBack: (subxids) =>
         this.#ask((sql) => mayBeRolledBack(sql, subxids)),
