@@ -248,7 +248,10 @@ export class PipelineIntake {
     const due = this.#review;
     if (due === null || finalLsn <= due.asOf) return;
     this.#review = null;
-    this.#decoder.review?.(due.tables);
+    // A plugin that goes by names sends nothing of it. The next connection finds out what is missing.
+    if (due.lacksTables)
+      this.#endWith(new ConnectionFault('a captured table is gone'));
+    else this.#decoder.review?.(due.tables);
   }
 
   async #askAndGoOn(needed: Needed): Promise<void> {
