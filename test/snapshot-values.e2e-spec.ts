@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import type { Row } from '../lib/engine/model/change.js';
 import type { TypesOption } from '../lib/engine/options/pipeline-options.js';
 import {
-  arrayText,
   NAMED_BY_SAMPLES,
   NOT_WRITABLE,
   SAMPLES,
@@ -11,6 +10,7 @@ import {
 import { snapshotRows } from './support/snapshot-rows.js';
 import { useServer } from './support/suite.js';
 import type { TestDatabase } from './support/test-database.js';
+import { builtinTypes, userTypes } from './support/typed-tables.js';
 import { insertedByMode } from './support/value-modes.js';
 
 const suite = useServer();
@@ -62,61 +62,6 @@ async function makeOdd(source: TestDatabase): Promise<void> {
     );
 }
 
-function literal(text: string): string {
-  return `E'${text.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
-}
-
-/** A table with a column for each built-in type and one for its array, and rows of all samples. */
-function builtinTypes(): { readonly table: string; readonly insert: string } {
-  const columns = ['id int primary key'];
-  const values: ((index: number) => string)[] = [(index) => String(index)];
-  for (const [type, samples] of Object.entries(SAMPLES)) {
-    const name = `pg_catalog."${type}"`;
-    const delimiter = type === 'box' ? ';' : ',';
-    const some = arrayText([...samples, null], delimiter);
-    const arrays = [
-      some,
-      '{}',
-      `[2:${samples.length + 2}]=${some}`,
-      `{${some}${delimiter}${some}}`,
-    ];
-    columns.push(`"v_${type}" ${name}`, `"a_${type}" ${name}[]`);
-    values.push(
-      (index) => `${literal(samples[index % samples.length] ?? '')}::${name}`,
-      (index) => `${literal(arrays[index % arrays.length] ?? '')}::${name}[]`,
-    );
-  }
-  const rows = Array.from(
-    { length: 12 },
-    (_, index) => `(${values.map((value) => value(index)).join(', ')})`,
-  );
-  return {
-    table: `create table m(${columns.join(', ')})`,
-    insert: `insert into m values ${rows.join(', ')}; insert into m(id) values (12)`,
-  };
-}
-
-const USER_TYPES = `
-  create extension hstore; create extension citext; create extension ltree;
-  create domain whole as int check (value > 0); create domain wholes as whole[]; create domain lists as wholes;
-  create domain feeling as s2.mood; create domain feelings as s2.mood[]; create domain loose as citext; create domain moment as timestamptz;
-  create domain code as varchar(3); create domain flags as bool[]; create domain boxes as box[];
-  create type addr as (street text, no int, "at" timestamptz); create type person as (name text, home addr, tags text[]);
-  create type span as range (subtype = float8); create domain home as addr;
-  create table m(id int primary key, a s2.mood, b s2.mood[], c whole, d whole[], e wholes, f wholes[], g lists, h feeling, i feelings, j feeling[],
-    k moment, l moment[], n code, o flags, p boxes, q boxes[], r addr, s person, t person[], u span, v span[], w span_multirange, x span_multirange[],
-    y home, z home[], ha hstore, hb hstore[], ca citext, cb citext[], cc loose, cd loose[], la ltree, lb ltree[], ta s2."Odd"[],
-    ia information_schema.sql_identifier, ib information_schema.yes_or_no[], ic information_schema.time_stamp)`;
-const USER_ROWS = `insert into m values
-  (1, 'sad', E'{sad,"wi,th \\\\"q\\\\"",NULL}', 7, '{1,2}', '{3,NULL}', '{"{4,5}","{}"}', '{6}', 'o''k', E'{"back\\\\\\\\slash"}', '{sad,NULL}',
-   '2026-01-02 03:04:05.000001Z', '{"2026-01-02 03:04:05Z",infinity}', 'abc', '{t,f,NULL}', '{(1,1),(0,0);(3,3),(2,2)}', '{"{(1,1),(0,0);(3,3),(2,2)}"}',
-   row(E'a\\\\b "c", (d)', null, 'infinity'), row(E'O"Brien\\t', row('', 1, '2026-01-02Z'), array['x,y', null, '']),
-   array[row('n', row(E'\\\\', 1, null), null)::person, null], '[0.1,1e300)', '{"[-0,1)",empty}', '{[0.1,0.2),[3,)}', '{"{[0.1,0.2)}","{}"}',
-   row('s', 1, null), array[row('s', 1, null)::addr::home, null], 'a=>1,b=>NULL,"q\\"k"=>"v,w"', array['a=>1'::hstore, null], 'MiXed', '{X,"y z"}', 'MiXed', '{X}',
-   'a.b.c', '{a.b,c}', array[row()::s2."Odd"], 'name', '{YES,NO}', '2026-01-02 03:04:05.67Z'),
-  (2, E'back\\\\slash', '{}', 1, '[2:3]={1,2}', '{}', '{}', '{}', 'sad', '{}', '{}', '-infinity', '{}', '', '{}', '{}', '{}', row(null, null, null), null, '{}',
-   'empty', '{}', '{}', '{}', null, '{}', '', '{}', '', '{}', '', '{}', '', '{}', '{}', null, '{}', null)`;
-
 describe('values of a snapshot are those of the stream', () => {
   it('for samples of every built-in type', async () => {
     const rows = await suite.server.query<{ typname: string }>(
@@ -136,7 +81,7 @@ describe('values of a snapshot are those of the stream', () => {
     'of all built-in types and their arrays, with %s (M01-M23)',
     async (_, prepare) => {
       const source = await suite.database();
-      const { table, insert } = builtinTypes();
+      const { table, insert } = builtinTypes('m');
       await source.query(NAMED_BY_SAMPLES);
       await source.query(table);
       await prepare(source);
@@ -160,10 +105,11 @@ describe('values of a snapshot are those of the stream', () => {
     'of enums, domains, composites, ranges, extension types and their arrays, with %s (M17, M19, M21)',
     async (_, prepare) => {
       const source = await suite.database();
+      const { table, insert } = userTypes('m');
       await source.query(NAMED_BY_SAMPLES);
-      await source.query(USER_TYPES);
+      await source.query(table);
       await prepare(source);
-      const exact = await expectEqual(source, '', USER_ROWS);
+      const exact = await expectEqual(source, '', insert);
       expect(exact[0]).toMatchObject({
         b: ['sad', 'wi,th "q"', null],
         f: [[4, 5], []],

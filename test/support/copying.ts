@@ -55,7 +55,7 @@ export function copying(
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
-    publication: 'p',
+    ...(more.decoder === undefined && { publication: 'p' }),
     types: 'text',
     snapshot: true,
     ...more,

@@ -59,7 +59,7 @@ export async function recording(
   const pipeline = new Pipeline('test', {
     connection: { ...source.connection },
     slotName: `slot_${source.name}`,
-    publication: 'p',
+    ...(options.decoder === undefined && { publication: 'p' }),
     goForwardOnly: true,
     ...pipelineOptions,
   });

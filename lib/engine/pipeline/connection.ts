@@ -5,6 +5,7 @@ import { deferred } from '../model/deferred.js';
 import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
+import type { CatalogTable } from '../model/relation.js';
 import { within } from '../model/within.js';
 import { makeAssembler } from './assembling.js';
 import { Backpressure } from './backpressure.js';
@@ -61,6 +62,7 @@ export class PipelineConnection {
     subject: ConnectionSubject,
     session: ReplicationSession,
     plan: StreamPlan,
+    tables: readonly CatalogTable[],
   ) {
     this.#subject = subject;
     this.#session = session;
@@ -88,7 +90,7 @@ export class PipelineConnection {
       positions: this.positions,
       makeDecoder: (types) =>
         makeDecoder(subject.options.decoder.name, types, {
-          tables: plan.catalog,
+          tables,
           shapeOf: (oid) => subject.schema.history.shapeOf(oid),
         }),
       catalog: sourceCatalog((question) => this.#ask(question)),
@@ -175,7 +177,9 @@ export class PipelineConnection {
         subject.options,
         subject.capture,
       );
-      const connection = new PipelineConnection(subject, session, plan);
+      // Not before an initial copy: a command on this session ends the snapshot that is copied.
+      const tables = await subject.capture.catalog(session.commands);
+      const connection = new PipelineConnection(subject, session, plan, tables);
       await connection.#start(() => entered('streaming'));
       return connection;
     });

@@ -3,7 +3,6 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { HaltError } from '../model/halt.js';
 import { formatLsn, type Lsn } from '../model/lsn.js';
 import { decodeProgress } from '../model/progress-token.js';
-import type { CatalogTable } from '../model/relation.js';
 import type { SessionIdentity } from '../model/session-identity.js';
 import type { SnapshotProgress } from '../model/snapshot-progress.js';
 import type { ResolvedOptions } from '../options/resolve-options.js';
@@ -36,8 +35,6 @@ export interface StreamPlan {
   readonly confirmedFlush: Lsn;
   /** The START_REPLICATION command. */
   readonly command: string;
-  /** The tables that the output plugin does not describe by itself. */
-  readonly catalog: readonly CatalogTable[];
   /** Of the database, where running transactions are kept on disk; `null` where none is. */
   readonly databaseOid: number | null;
   /** `null` when nothing has to be copied before the stream. */
@@ -80,7 +77,6 @@ export async function runConnectChain(
     walSenderTimeoutMs: server.walSenderTimeoutMs,
     confirmedFlush: slot.confirmedFlush,
     command: startCommand(subject, slot.position, progress),
-    catalog: await capture.catalog(session),
     databaseOid: options.streaming?.spill ? server.databaseOid : null,
     snapshot: slot.snapshot,
   };

@@ -8,6 +8,7 @@ import type { CommandSession, TextRow } from '../session.js';
 import { adviseAsked } from './asked-tables.js';
 import type { CaptureSet } from './capture-set.js';
 import { requirePlugin } from './plugin-checks.js';
+import { adviseReplicationSets } from './replication-set-advice.js';
 
 /** The union of replication sets, by `pglogical_output`. */
 export class ReplicationSets implements CaptureSet {
@@ -73,19 +74,9 @@ export class ReplicationSets implements CaptureSet {
     session: CommandSession,
     asked: readonly string[],
   ): Promise<string[]> {
-    const limited = await session.query(
-      `select pg_catalog.quote_ident(set_name) as set, pg_catalog.concat_ws(', ', case when not replicate_insert then 'inserts' end,
-          case when not replicate_update then 'updates' end, case when not replicate_delete then 'deletes' end,
-          case when not replicate_truncate then 'truncates' end) as missing
-        from pglogical.replication_set where set_name in (${this.#list})
-          and not (replicate_insert and replicate_update and replicate_delete and replicate_truncate) order by 1`,
-    );
     const captured = await this.names(session);
     return [
-      ...limited.map(
-        ({ set, missing }) =>
-          `the replication set ${set} does not have ${missing}, so the sink never receives them; if it should, use pglogical.alter_replication_set`,
-      ),
+      ...(await adviseReplicationSets(session, this.#list)),
       ...adviseAsked(
         asked,
         captured.map(({ schema, table }) => `${schema}.${table}`),
