@@ -18,7 +18,7 @@ const NOT_PROVOKED = [
 
 it('every halt is provoked on a real server', () => {
   const folder = new URL('../test/', import.meta.url);
-  const specs = readdirSync(folder)
+  const specs = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.e2e-spec.ts'))
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n');

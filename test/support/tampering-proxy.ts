@@ -9,13 +9,18 @@ const COPY_DATA = 'd'.charCodeAt(0);
 const XLOG_DATA = 'w'.charCodeAt(0);
 const XLOG_DATA_HEADER = 25;
 
-/** Changes what an output plugin has sent, in place. */
+/** Changes what an output plugin has sent, or what the client has, in place. */
 export type Tamper = (message: Buffer) => void;
 
-/** Starts a proxy that tampers with the messages of the stream; it ends when the test has finished. */
+/**
+ * Starts a proxy that tampers with the messages of the stream; it ends when the test has finished.
+ *
+ * @param tamperWithCommand - gets all bytes of the client as they come: a command arrives whole
+ */
 export async function tamperingProxy(
   target: DatabaseConnection,
   tamper: Tamper,
+  tamperWithCommand: Tamper = () => {},
 ): Promise<DatabaseConnection> {
   const sockets: Socket[] = [];
   const listener = createServer((client) => {
@@ -25,7 +30,10 @@ export async function tamperingProxy(
     server.on('error', () => {});
     client.on('close', () => server.destroy());
     server.on('close', () => client.destroy());
-    client.pipe(server);
+    client.on('data', (bytes: Buffer) => {
+      tamperWithCommand(bytes);
+      server.write(bytes);
+    });
     let rest = Buffer.alloc(0);
     server.on('data', (bytes: Buffer) => {
       rest = Buffer.concat([rest, bytes]);
@@ -55,4 +63,16 @@ function tamperWith(bytes: Buffer, tamper: Tamper): number {
     start = end;
   }
   return start;
+}
+
+/** Replaces a text wherever it stands, by one of the same length. */
+export function replaceText(bytes: Buffer, from: string, to: string): void {
+  if (from.length !== to.length)
+    throw new Error('The texts differ in their lengths.');
+  for (
+    let at = bytes.indexOf(from);
+    at !== -1;
+    at = bytes.indexOf(from, at + from.length)
+  )
+    bytes.write(to, at, 'latin1');
 }

@@ -255,7 +255,7 @@ export const HALTS = {
     cause:
       'The server does not allow the output plugin of the option decoder: its setting output_plugin_libraries does not list it.',
     remedy:
-      "Add the plugin to what output_plugin_libraries lists already, such as 'pgoutput,wal2json' or 'pgoutput,pglogical_output', by ALTER SYSTEM SET output_plugin_libraries, and reload the server.",
+      'Run the statement of the detail, as a superuser, which adds the plugin to what is listed already; then SELECT pg_reload_conf(). Each name is a word of its own: the whole list between quotes would be one name, and every plugin be refused.',
   },
   'decoder/option_unsupported': {
     cause:

@@ -21,7 +21,7 @@ export interface Tuple {
 
 const BOOL_OID = 16;
 const BYTEA_OID = 17;
-const HEX = /^(?:[0-9a-f]{2})*$/;
+const NOT_HEX = /[^0-9a-f]/;
 
 const BEFORE_NAME = literal('{"name":');
 const BEFORE_TYPE = literal(',"type":');
@@ -126,7 +126,7 @@ function readValue(
     throw new MalformedMessage(`${label} came as other JSON than a string`);
   const text = reader.string();
   if (typeOid !== BYTEA_OID) return text;
-  if (!HEX.test(text))
+  if (text.length % 2 !== 0 || NOT_HEX.test(text))
     throw new MalformedMessage(`${label} is not hexadecimal`);
   return `\\x${text}`;
 }

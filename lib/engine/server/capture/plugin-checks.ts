@@ -1,4 +1,5 @@
 import { HaltError } from '../../model/halt.js';
+import { quoteLiteral } from '../identifiers.js';
 import type { CommandSession } from '../session.js';
 
 /**
@@ -15,9 +16,10 @@ export async function requirePlugin(
     `select pg_catalog.current_setting('output_plugin_libraries', true) as allowed, pg_catalog.current_setting('server_encoding') as encoding`,
   );
   const { allowed, encoding } = row ?? {};
-  if (typeof allowed === 'string' && !names(allowed).includes(plugin))
+  const listed = typeof allowed === 'string' ? names(allowed) : [plugin];
+  if (!listed.includes(plugin))
     throw new HaltError('decoder/plugin_not_allowed', {
-      detail: `output_plugin_libraries does not list ${plugin}`,
+      detail: `run: ALTER SYSTEM SET output_plugin_libraries = ${[...listed, plugin].map(quoteLiteral).join(', ')}`,
     });
   if (encoding !== 'UTF8')
     throw new HaltError('decoder/encoding_unsupported', {
@@ -25,9 +27,12 @@ export async function requirePlugin(
     });
 }
 
-/** The names in a setting that is a list: quoted where they have to be. */
+/** A name between quotes, or one without. */
+const NAME = /"((?:[^"]|"")*)"|[^\s,"]+/g;
+
+/** The names in a setting that is a list: quoted where they have to be, as one is that has a comma. */
 function names(list: string): string[] {
-  return list
-    .split(',')
-    .map((name) => name.trim().replaceAll(/^"|"$/g, '').replaceAll('""', '"'));
+  return [...list.matchAll(NAME)].map(([text, quoted]) =>
+    quoted === undefined ? text : quoted.replaceAll('""', '"'),
+  );
 }

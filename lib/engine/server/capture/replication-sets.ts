@@ -33,10 +33,14 @@ export class ReplicationSets implements CaptureSet {
 
   async check(session: CommandSession): Promise<void> {
     await requirePlugin(session, this.plugin);
-    const extension = await session.query(
-      "select from pg_catalog.pg_extension where extname = 'pglogical'",
+    const [extension] = await session.query(
+      "select installed_version as version from pg_catalog.pg_available_extensions where name = 'pglogical'",
     );
-    if (extension.length === 0)
+    if (extension === undefined)
+      throw new HaltError('decoder/plugin_missing', {
+        detail: 'the server has no extension pglogical to create',
+      });
+    if (extension['version'] === null)
       throw new HaltError('decoder/replication_set_missing', {
         detail: 'the database has no extension pglogical',
       });
