@@ -176,7 +176,7 @@ describe.skipIf(noPluginServer)('a table that wal2json streams', () => {
         { message: 'the halt' },
       );
       await haltedFor(pipeline, 'schema_change/rejected');
-      expect(asked).toMatchObject([{ change, detail: expect.anything() }]);
+      expect(asked).toMatchObject([{ change }]);
       expect(asked[0]?.detail).toMatch(says);
       // What was taken for unchanged does no harm to a sink that leaves it as it was.
       for (const one of applied.slice(1).flatMap(changesOf))

@@ -13,7 +13,7 @@ export interface KnownCatalog {
   /** As the catalog has them now. */
   readonly tables: readonly CatalogTable[];
   /** The shape of a table as of the last transaction that is durable, by its OID; `null` when none is known. */
-  shapeOf(oid: number): Relation | null;
+  readonly shapeOf: (oid: number) => Relation | null;
 }
 
 /** Makes the decoder of a connection. */
