@@ -286,7 +286,7 @@ describe('advice', () => {
       other.pipeline.start();
       await other.pipeline.whenStreaming();
       expect(warnings).toEqual([
-        'publications and settings could not be looked over (DatabaseError (SQLSTATE 42501))',
+        'what is captured, and settings, could not be looked over (DatabaseError (SQLSTATE 42501))',
       ]);
       await source.query('insert into t values (1)');
       await other.pipeline.caughtUp();

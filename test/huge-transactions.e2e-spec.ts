@@ -1,4 +1,6 @@
-import { platform } from 'node:os';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { platform, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BULK_TABLE } from './support/bulk-mirror.js';
@@ -35,6 +37,29 @@ describe.skipIf(platform() !== 'linux')(
         applied: 1,
         appliedTwice: 0,
       });
+    }, 120_000);
+
+    it('takes it from disk where the server sends it while it runs, and leaves none there (E06)', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'spill-'));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const mirrored = await Mirrored.create(suite, BULK_TABLE);
+      const application = await mirrored.started({
+        ...SMALL,
+        SPILL_DIR: folder,
+      });
+      await insertRows(mirrored.source, 1, 1_000_000);
+      await application.says('spilled');
+      await mirrored.caughtUp(60_000);
+      expect(application.usage().peakBytes).toBeLessThan(MOST_MEMORY);
+      expect(await sumsOf(mirrored.target)).toEqual(
+        await sumsOf(mirrored.source),
+      );
+      expect(await countApplied(mirrored.target)).toEqual({
+        applied: 1,
+        appliedTwice: 0,
+      });
+      const files = await readdir(folder, { recursive: true });
+      expect(files.filter((name) => name.endsWith('.spill'))).toEqual([]);
     }, 120_000);
 
     it.each<[string, Record<string, string>]>([

@@ -23,6 +23,11 @@ import { Target, TargetModule } from './target.module.js';
         onHalt: process.env['ON_HALT'] === 'exit' ? 'exit' : 'stay',
         drainTimeout: Number(process.env['DRAIN_TIMEOUT'] ?? 10_000),
         maxInflightBytes: Number(process.env['MAX_INFLIGHT_BYTES'] ?? 16 << 20),
+        ...(process.env['SPILL_DIR'] !== undefined && {
+          streaming: {
+            spill: { dir: process.env['SPILL_DIR'], maxSpillBytes: 1 << 30 },
+          },
+        }),
       }),
     }),
     TargetModule,
@@ -50,6 +55,7 @@ if (process.env['ON_HALT'] !== undefined) {
 
 const pipeline = application.get<Pipeline>(getPipelineToken());
 pipeline.on('halt', () => say('halted'));
+pipeline.on('spilled', () => say('spilled'));
 pipeline.on('state', ({ to }) => {
   if (to === 'standby' || to === 'reconnecting') say(to);
 });

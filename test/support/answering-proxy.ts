@@ -11,6 +11,8 @@ export interface AnsweringProxy {
   readonly port: number;
   /** SQLSTATE that is answered. */
   sqlstate: string;
+  /** What the error says, and nobody repeats. */
+  text: string;
   /** How often it is answered from now on. */
   times: number;
   /** Errors answered so far. */
@@ -19,6 +21,8 @@ export interface AnsweringProxy {
 
 /** First byte of the message by which the server begins a stream. */
 const COPY_BOTH = 'W'.charCodeAt(0);
+/** Of a message: its type and its length. */
+const HEADER = 5;
 
 /**
  * Starts a proxy of the running test that reports an error in place of the server: at login, or a moment after a stream
@@ -29,12 +33,18 @@ export async function answeringProxy(
   step: FaultyStep,
 ): Promise<AnsweringProxy> {
   const sockets: Socket[] = [];
-  const state = { port: 0, sqlstate: 'XX000', times: 0, answered: 0 };
+  const state = {
+    port: 0,
+    sqlstate: 'XX000',
+    text: 'planted-secret',
+    times: 0,
+    answered: 0,
+  };
   const fail = (client: Socket): void => {
     if (state.times === 0 || client.destroyed) return;
     state.times -= 1;
     state.answered += 1;
-    client.end(errorResponse(state.sqlstate));
+    client.end(errorResponse(state.sqlstate, state.text));
   };
   const listener = createServer((client) => {
     client.on('error', () => {});
@@ -49,10 +59,15 @@ export async function answeringProxy(
     client.on('close', () => server.destroy());
     server.on('close', () => client.end());
     client.pipe(server);
+    let rest = Buffer.alloc(0);
     server.on('data', (bytes: Buffer) => {
       if (!client.writable) return;
-      client.write(bytes);
-      if (step === 'stream' && bytes[0] === COPY_BOTH)
+      rest = Buffer.concat([rest, bytes]);
+      const { end, types } = wholeMessages(rest);
+      // No error comes in the middle of a message.
+      client.write(rest.subarray(0, end));
+      rest = rest.subarray(end);
+      if (step === 'stream' && types.has(COPY_BOTH))
         setTimeout(() => fail(client), 100).unref();
     });
   });
@@ -67,13 +82,29 @@ export async function answeringProxy(
   return state;
 }
 
+/** Where the last message ends that is complete, and the types of all that are. */
+function wholeMessages(bytes: Buffer): {
+  readonly end: number;
+  readonly types: ReadonlySet<number>;
+} {
+  const types = new Set<number>();
+  let end = 0;
+  while (bytes.length - end >= HEADER) {
+    const next = end + 1 + bytes.readInt32BE(end + 1);
+    if (next > bytes.length) break;
+    types.add(bytes.readUInt8(end));
+    end = next;
+  }
+  return { end, types };
+}
+
 /**
  * An ErrorResponse of severity FATAL.
  *
  * @see {@link https://www.postgresql.org/docs/current/protocol-error-fields.html | Error and Notice Message Fields}
  */
-function errorResponse(sqlstate: string): Buffer {
-  const fields = `SFATAL\0VFATAL\0C${sqlstate}\0Mplanted-secret\0\0`;
+function errorResponse(sqlstate: string, text: string): Buffer {
+  const fields = `SFATAL\0VFATAL\0C${sqlstate}\0M${text}\0\0`;
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(4 + fields.length, 1);

@@ -5,8 +5,8 @@ import {
 import { RelationHistory } from '../../lib/engine/assemble/relation-history.js';
 import { SchemaWatch } from '../../lib/engine/assemble/schema-watch.js';
 import { PgoutputDecoder } from '../../lib/engine/decode/pgoutput/pgoutput-decoder.js';
+import type { Catalog } from '../../lib/engine/pipeline/decoding.js';
 import type {
-  Catalog,
   IntakePorts,
   PipelineIntake,
 } from '../../lib/engine/pipeline/intake.js';
@@ -26,6 +26,7 @@ export function intakePorts(own: Partial<IntakePorts> = {}): IntakePorts {
     positions: new Positions(0n, false),
     makeDecoder: (types) => new PgoutputDecoder(types),
     catalog: typeCatalog(),
+    rolledBack: () => Promise.resolve(false),
     takes: () => true,
     push: () => {},
     arrived: () => {},

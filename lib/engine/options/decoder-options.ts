@@ -69,12 +69,31 @@ export function resolveDecoder(options: DecoderOptions): ResolvedDecoder {
     'wal2json',
     'pglogical',
   ]);
-  for (const [option, owner] of OWNERS)
+  // Those of one decoder stand together.
+  const first = OWNERS.findIndex(([, owner]) => owner === name);
+  refuseOthers(options, name, OWNERS.slice(0, first));
+  const resolved = resolveOwn(options, name);
+  refuseOthers(options, name, OWNERS.slice(first));
+  return resolved;
+}
+
+function refuseOthers(
+  options: DecoderOptions,
+  name: DecoderName,
+  owners: readonly (typeof OWNERS)[number][],
+): void {
+  for (const [option, owner] of owners)
     if (options[option] !== undefined && owner !== name)
       throw new ReplicantConfigError(
         option,
         `belongs to the decoder '${owner}', and the decoder is '${name}': remove one of the two.`,
       );
+}
+
+function resolveOwn(
+  options: DecoderOptions,
+  name: DecoderName,
+): ResolvedDecoder {
   switch (name) {
     case 'pgoutput':
       return {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { present } from '../../../test/support/present.js';
+import { resolveDecoder, type ResolvedDecoder } from './decoder-options.js';
 import {
   resolveBatchDelivery,
   resolveCheckpointStore,
@@ -48,6 +49,16 @@ function printed(values: object): Record<string, string> {
   );
 }
 
+/** The options of a decoder that has more of them, with their defaults. */
+function wal2json(): Extract<ResolvedDecoder, { name: 'wal2json' }> {
+  const resolved = resolveDecoder({
+    decoder: 'wal2json',
+    tables: [['public', 'orders']],
+  });
+  if (resolved.name === 'wal2json') return resolved;
+  throw new Error('It is another decoder.');
+}
+
 describe('docs/options.md', () => {
   it('has every option with its default', () => {
     const defaults = resolveOptions({
@@ -55,11 +66,19 @@ describe('docs/options.md', () => {
       slotName: 'orders',
       publication: 'p',
     });
-    const { slotName: _, decoder: __, health, sinkRetry, ...rest } = defaults;
+    const { slotName: _, decoder, health, sinkRetry, ...rest } = defaults;
     const page = Object.fromEntries(
       documented().filter(([, fallback]) => fallback !== undefined),
     );
-    expect(page).toEqual(printed(rest));
+    const { allowKeylessTables, schemaCheckInterval } = wal2json();
+    expect(page).toEqual(
+      printed({
+        ...rest,
+        decoder: decoder.name,
+        allowKeylessTables,
+        schemaCheckInterval,
+      }),
+    );
     expect(
       Object.fromEntries(documented(section(readPage('health.md'), 'Options'))),
     ).toEqual(printed(health));

@@ -1,4 +1,3 @@
-import { Assembler } from '../assemble/assembler.js';
 import { makeDecoder } from '../decode/make-decoder.js';
 import type { ConnectionSubject } from './subject.js';
 import type { Work } from '../deliver/work.js';
@@ -7,7 +6,8 @@ import { ConnectionFault } from '../model/connection-fault.js';
 import { type Halt, HaltError } from '../model/halt.js';
 import type { Lsn } from '../model/lsn.js';
 import { within } from '../model/within.js';
-import { Backpressure, HAND_OVER_BYTES } from './backpressure.js';
+import { makeAssembler } from './assembling.js';
+import { Backpressure } from './backpressure.js';
 import { batchLimits } from './batch-limits.js';
 import { PipelineDelivery } from './delivery.js';
 import { CatalogGuard } from './catalog-guard.js';
@@ -23,7 +23,8 @@ import { refusingPlugin } from '../server/capture/refusing-plugin.js';
 import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
-import { withSqlSession } from '../server/session.js';
+import { type CommandSession, withSqlSession } from '../server/session.js';
+import { mayBeRolledBack } from '../server/subtransactions.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -87,11 +88,9 @@ export class PipelineConnection {
       positions: this.positions,
       makeDecoder: (types) =>
         makeDecoder(subject.options.decoder.name, types, plan.catalog),
-      catalog: sourceCatalog((work) =>
-        this.#gate.during('catalog', () =>
-          Promise.race([withSqlSession(subject.target, work), this.ended]),
-        ),
-      ),
+      catalog: sourceCatalog((question) => this.#ask(question)),
+      rolledBack: (subxids) =>
+        this.#ask((sql) => mayBeRolledBack(sql, subxids)),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
@@ -184,25 +183,11 @@ export class PipelineConnection {
    * to stop must know of this connection.
    */
   begin(): void {
-    const { options, pipeline, schema } = this.#subject;
     this.#copy.begin();
     this.#intake.begin(
-      new Assembler({
-        pipeline,
-        slotName: options.slotName,
-        maxTransactionBytes: Math.min(
-          options.maxInflightBytes,
-          HAND_OVER_BYTES,
-        ),
-        maxMessageBytes: options.maxInflightBytes,
-        messages: options.messages,
-        skipThrough: this.#watermark,
-        passOver: this.#subject.skipping,
-        schema: schema.watch((change, commitLsn) =>
-          this.#subject.schemaChange(change, commitLsn),
-        ),
-        drained: () => this.#backpressure.releaseWhenDrained(),
-      }),
+      makeAssembler(this.#subject, this.#watermark, () =>
+        this.#backpressure.releaseWhenDrained(),
+      ),
       this.#copy.watch,
     );
     this.#guard?.start();
@@ -365,6 +350,16 @@ export class PipelineConnection {
     // Nothing is taken in any more, so nothing is read either.
     if (work.kind === 'end') this.#gate.hold('ending');
     this.#delivery.push(work);
+  }
+
+  /** Nothing is read until the answer is there. */
+  #ask<T>(question: (session: CommandSession) => Promise<T>): Promise<T> {
+    return this.#gate.during('asking', () =>
+      Promise.race([
+        withSqlSession(this.#subject.target, question),
+        this.ended,
+      ]),
+    );
   }
 
   /** A server that shuts down asks again and again, and waits until everything is durable. */

@@ -10,6 +10,9 @@ import {
   messageFrame,
   relationFrame,
   streamAbortFrame,
+  streamedFrame,
+  streamStartFrame,
+  streamStopFrame,
 } from '../../../test/support/pgoutput-frames.js';
 import {
   all,
@@ -199,6 +202,50 @@ describe('a transaction that cannot be run through', () => {
       kind: 'end',
       fault: new PlainReadingFault(10n),
     });
+  });
+
+  const withSavepoints = [
+    ...part(1, [TABLE, insertFrame(1, ['a'])]),
+    streamStartFrame(1, false),
+    ...[2, 3, 2, 4].map((subxid) =>
+      streamedFrame(subxid, insertFrame(1, ['b'])),
+    ),
+    streamStopFrame(),
+    streamAbortFrame(1, 3),
+    commit(1, 10n),
+    ...plain(20n, [TABLE, insertFrame(1, ['c'])]),
+  ];
+
+  it('is read again, and nothing behind it, when more was rolled back than the server has said', async () => {
+    const connection = new StreamedIntake();
+    feed(connection.intake, withSavepoints);
+    expect(connection.asked).toEqual([[2, 4]]);
+    connection.answer.resolve(true);
+    await connection.toldLast('end');
+    expect(connection.pushed).toEqual([
+      { kind: 'end', fault: new PlainReadingFault(10n) },
+    ]);
+  });
+
+  it('is delivered when no more was, and is not asked about without savepoints', async () => {
+    const connection = new StreamedIntake();
+    feed(connection.intake, withSavepoints);
+    connection.answer.resolve(false);
+    await connection.toldLast('transaction');
+    expect(connection.values).toEqual([['a', 'b', 'b', 'b'], ['c']]);
+    feed(connection.intake, [...rows]);
+    expect(connection.asked).toHaveLength(1);
+  });
+
+  it('is not begun when the connection ends while that is asked', async () => {
+    const connection = new StreamedIntake();
+    feed(connection.intake, withSavepoints);
+    connection.intake.close();
+    connection.answer.resolve(false);
+    await connection.toldLast('replayed');
+    expect(connection.pushed).toEqual([]);
+    expect(connection.positions.received).toBe(0n);
+    expect(connection.failed).toEqual([]);
   });
 
   it('ends the connection at a destructive change of a table in it', async () => {

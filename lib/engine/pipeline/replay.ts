@@ -39,6 +39,7 @@ export async function replay(
   { xid, commitLsn, endLsn, commitTimeMicros }: StreamCommit,
   ports: ReplayPorts,
 ): Promise<boolean> {
+  if (ports.closed) return false;
   const turn = new LoopTurn();
   let untimed = 0;
   ports.accept({ kind: 'begin', finalLsn: commitLsn, commitTimeMicros, xid });

@@ -1,7 +1,7 @@
 import { readCatalogTables } from '../server/catalog-tables.js';
 import type { CommandSession } from '../server/session.js';
 import { readAnnouncedTypes, readTypes } from '../server/type-catalog.js';
-import type { Catalog } from './intake.js';
+import type { Catalog } from './decoding.js';
 
 /**
  * The catalog of the source.

@@ -32,6 +32,7 @@ describe('judgeError', () => {
     ['42710', 'bounded', 'stale', 'transient', 'somebody was quicker'],
     ['42704', 'permanent', 'stale', 'publication_missing', 'slot gone'],
     ['58P01', 'bounded', 'bounded', 'undecodable', 'WAL that is gone'],
+    ['58030', 'bounded', 'bounded', 'undecodable', 'a file that is broken'],
     ['XX000', 'bounded', 'bounded', 'undecodable', 'a decoding error'],
     ['XX001', 'bounded', 'bounded', 'undecodable', 'broken data'],
     ['53400', 'bounded', 'bounded', 'transient', 'no slot left (I05)'],

@@ -76,6 +76,7 @@ const CLASSES: Readonly<Record<string, ClassByPhase>> = {
     streaming: 'publication_missing',
   },
   '58P01': { ...OTHERS, streaming: 'undecodable' }, // undefined_file: its WAL is gone, the chain finds it lost
+  '58030': { ...OTHERS, streaming: 'undecodable' }, // io_error: what it has written of a transaction cannot be read
   // Decoding.
   XX: { ...OTHERS, streaming: 'undecodable' }, // internal_error, data_corrupted
   // What only a person mends.

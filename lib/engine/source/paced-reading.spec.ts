@@ -169,10 +169,10 @@ describe('PacedReading', () => {
   it('does not end a hold that began within a rest', () => {
     const { socket, turn, gate } = reader();
     repeat(64, () => turn(SMALL));
-    gate.hold('catalog');
+    gate.hold('asking');
     vi.advanceTimersByTime(REST_MS);
     expect(socket.log).toEqual(['pause']);
-    gate.release('catalog');
+    gate.release('asking');
     expect(socket.log).toEqual(['pause', 'resume']);
     turn(RICH);
     expect(socket.log).toHaveLength(2);

@@ -14,9 +14,9 @@ function gate(): { gate: ReadGate; log: string[] } {
 describe('ReadGate', () => {
   it('pauses with the first hold and resumes with the last release', () => {
     const { gate: subject, log } = gate();
-    subject.hold('catalog');
+    subject.hold('asking');
     subject.hold('backpressure');
-    subject.release('catalog');
+    subject.release('asking');
     expect(subject.paused).toBe(true);
     expect(log).toEqual(['pause']);
     subject.release('backpressure');
@@ -49,9 +49,9 @@ describe('ReadGate', () => {
 
   it('does nothing when a reason is released that does not hold', () => {
     const { gate: subject, log } = gate();
-    subject.release('catalog');
+    subject.release('asking');
     subject.hold('starting');
-    subject.release('catalog');
+    subject.release('asking');
     expect(subject.paused).toBe(true);
     expect(log).toEqual(['pause']);
   });

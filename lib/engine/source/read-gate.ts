@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 /** Why reading is paused. */
 export type HoldReason =
   | 'starting'
-  | 'catalog'
+  | 'asking'
   | 'backpressure'
   | 'replaying'
   | 'spilling'

@@ -7,6 +7,8 @@ export type TransactionFile = Pick<SpillFile, 'write' | 'blocks' | 'remove'>;
 const MESSAGE = 0x4d; // M
 const ROWS = new Set(Buffer.from('IUDT'));
 const NONE: ReadonlySet<number> = new Set();
+/** With more of them it takes less to have a transaction sent once more than to remember them. */
+const MOST_SUBTRANSACTIONS = 100_000;
 
 /** What has arrived of a transaction that may still be running. */
 export class StreamedTransaction {
@@ -17,6 +19,9 @@ export class StreamedTransaction {
   /** Aborted since frames were left out last. */
   #toLeaveOut = false;
   #file: TransactionFile | null = null;
+  /** The one that the last frame came of, or the transaction itself. */
+  #current: number;
+  readonly #subtransactions = new Set<number>();
   /** The subtransaction that began last, of those that frames came of. */
   #newest: number;
   /** None that began later has frames on disk; `null` when nothing is on disk. */
@@ -30,6 +35,7 @@ export class StreamedTransaction {
 
   constructor(readonly xid: number) {
     this.#newest = xid;
+    this.#current = xid;
   }
 
   /** Bytes in memory. */
@@ -47,7 +53,15 @@ export class StreamedTransaction {
     return this.#bytesOnDisk;
   }
 
-  /** Messages may be among what was rolled back, and nothing tells which: the server sends those of savepoints as if they had none. */
+  /** Those that something came of, and of which the server has not said that they were rolled back. */
+  get subtransactions(): ReadonlySet<number> {
+    return this.#subtransactions;
+  }
+
+  /**
+   * Nothing tells what was rolled back: messages may be, which the server sends as if they had no savepoint, or there are too many
+   * subtransactions to ask about.
+   */
   get isUnclear(): boolean {
     return this.#isUnclear;
   }
@@ -64,7 +78,7 @@ export class StreamedTransaction {
     start: number,
     end: number,
   ): void {
-    if (isLater(subxid, this.#newest)) this.#newest = subxid;
+    if (subxid !== this.#current) this.#enter(subxid);
     if (subxid === this.xid) {
       if (tag === MESSAGE) this.#messagesOpen = true;
       else if (ROWS.has(tag)) this.#messagesOpen = false;
@@ -76,10 +90,20 @@ export class StreamedTransaction {
   abort(subxid: number): void {
     this.announced.clear();
     this.#isUnclear ||= this.#messagesOpen;
+    this.#subtransactions.delete(subxid);
     // One that changed nothing but what is not published: nothing came of it, and nothing will.
     if (isLater(subxid, this.#newest)) return;
     this.#aborted.add(subxid);
     this.#toLeaveOut = true;
+  }
+
+  #enter(subxid: number): void {
+    this.#current = subxid;
+    if (subxid === this.xid) return;
+    if (isLater(subxid, this.#newest)) this.#newest = subxid;
+    if (this.#isUnclear) return;
+    this.#subtransactions.add(subxid);
+    this.#isUnclear = this.#subtransactions.size > MOST_SUBTRANSACTIONS;
   }
 
   /** Something of what is in memory may have been rolled back. */

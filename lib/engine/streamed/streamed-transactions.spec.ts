@@ -187,6 +187,23 @@ describe('what is rolled back', () => {
     ]);
   });
 
+  it('has to be asked about where the server has not said it, unless that is too much', () => {
+    const subject = new Keeping();
+    const savepoints = (count: number): (readonly [number, string])[] =>
+      Array.from({ length: count }, (_, n) => [n + 2, 'a']);
+    subject.part(1, [[1, 'a'], ...savepoints(100_000), [2, 'b']], true);
+    subject.take(streamAbortFrame(1, 7));
+    const { subtransactions } = subject.commit(1);
+    expect(subtransactions.size).toBe(99_999);
+    expect([1, 2, 7].map((xid) => subtransactions.has(xid))).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    subject.part(1, savepoints(100_001), true);
+    expect(subject.take(streamCommitFrame(1, 10n, 20n)).kind).toBe('unclear');
+  });
+
   it.each<[string, boolean, Buffer[]]>([
     [
       'messages behind the last row',

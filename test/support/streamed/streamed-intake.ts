@@ -98,6 +98,9 @@ export class StreamedIntake {
   readonly catalog = deferred<readonly CatalogType[]>();
   readonly positions = new Positions(0n, false);
   readonly intake: PipelineIntake;
+  /** Subtransactions that are asked about; whether any was rolled back is told by {@link answer}. */
+  readonly asked: (readonly number[])[] = [];
+  readonly answer = deferred<boolean>();
   /** Where the next that asks for room has to wait. */
   room: Deferred<void> | null = null;
 
@@ -123,6 +126,10 @@ export class StreamedIntake {
           this.told.push('types');
           return this.catalog.promise;
         }),
+        rolledBack: (subxids) => {
+          this.asked.push(subxids);
+          return this.answer.promise;
+        },
         push: (work) => {
           this.pushed.push(work);
           this.told.push(work.kind);

@@ -1,0 +1,20 @@
+import type { CatalogTable, Relation } from '../../model/relation.js';
+
+/**
+ * A table without the columns that it did not have yet when its shape was stored with the checkpoint. The stream goes on from there: an update that
+ * lacks a column which the table is still to get looks like one that left its TOASTed value alone, and an insert after it like one after a drop.
+ * Each column counts from the first row that has it.
+ *
+ * @param stored - `undefined` when no shape was stored
+ */
+export function seenBefore(
+  table: CatalogTable,
+  stored: Relation | undefined,
+): CatalogTable {
+  if (stored?.oid !== table.oid) return table;
+  const names = new Set(stored.columns.map(({ name }) => name));
+  return {
+    ...table,
+    columns: table.columns.filter(({ name }) => names.has(name)),
+  };
+}
