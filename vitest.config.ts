@@ -33,7 +33,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/**/*.e2e-spec.ts'],
-          exclude: ['test/orms/**', 'test/plugins/**'],
+          exclude: ['test/orms/**', 'test/plugins/**', 'test/bench/**'],
           globalSetup: [
             'tools/compile-test-apps.ts',
             'tools/prepare-cluster.ts',
@@ -44,7 +44,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'plugins',
-          include: ['test/plugins/**/*.e2e-spec.ts'],
+          // What needs wal2json or pglogical, wholly or in part.
+          include: ['test/{plugins,bench}/**/*.e2e-spec.ts'],
           globalSetup: ['tools/prepare-plugin-server.ts'],
         },
       },

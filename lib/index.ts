@@ -100,6 +100,12 @@ export type {
   PipelineOptions,
   TypesOption,
 } from './engine/options/pipeline-options.js';
+export type {
+  DecoderName,
+  DecoderOptions,
+  ResolvedDecoder,
+  SchemaAndTable,
+} from './engine/options/decoder-options.js';
 export type { ResolvedOptions } from './engine/options/resolve-options.js';
 export type {
   IncrementalSnapshotOptions,

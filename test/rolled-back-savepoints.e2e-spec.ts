@@ -3,6 +3,7 @@ import { mayBeRolledBack } from '../lib/engine/server/subtransactions.js';
 import type { Queryable } from './support/logical-slot.js';
 import { nearEndOfXids, useUpXids } from './support/next-xid.js';
 import { PostgresServer } from './support/postgres-server.js';
+import { PrimaryAndStandby } from './support/standby.js';
 import {
   insert,
   range,
@@ -115,6 +116,16 @@ describe('the server', () => {
     expect(await rolledBack(source, [kept, last])).toBe(false);
     expect(await rolledBack(source, [kept, undone, last])).toBe(true);
   });
+
+  it('knows it on a standby that has the commit', async () => {
+    const servers = await PrimaryAndStandby.start({
+      schema: 'create table t(id int)',
+    });
+    const { xids, verdicts } = await verdictsOf(servers.source);
+    await servers.caughtUp();
+    const there = xids.map((xid) => rolledBack(servers.copy, [xid]));
+    expect(await Promise.all(there)).toEqual(verdicts);
+  }, 120_000);
 
   it('knows it where transaction ids go over 2^32, and nothing of one that is too old', async () => {
     const server = await PostgresServer.start();

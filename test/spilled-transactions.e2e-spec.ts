@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PipelineOptions } from '../lib/engine/options/pipeline-options.js';
@@ -15,6 +15,7 @@ import {
   streamingOn,
 } from './support/streaming.js';
 import { useServer } from './support/suite.js';
+import type { TestDatabase } from './support/test-database.js';
 import { waitFor } from './support/wait-for.js';
 
 const suite = useServer({
@@ -122,17 +123,38 @@ describe('a transaction that does not fit into memory', () => {
     expect(read.map(({ ids }) => ids)).toEqual([[2], [1]]);
   });
 
+  it('lies in a folder of its slot and database, for nobody else to read', async () => {
+    const dir = await spillFolder();
+    const { source, pipeline } = await streaming({
+      maxInflightBytes,
+      streaming: { spill: { dir, maxSpillBytes } },
+    });
+    const client = await begun(source, 10_000);
+    await waitFor(() => (pipeline.status().streamed?.bytesOnDisk ?? 0) > 0);
+    const { rows } = await client.query<{ xid: string }>(
+      'select pg_current_xact_id()::xid::text as xid',
+    );
+    const folder = await slotFolder(source);
+    const file = `${present(rows[0]).xid}.spill`;
+    await waitFor(async () => (await filesIn(dir)).length > 0);
+    expect(await readdir(dir)).toEqual([folder]);
+    expect(await readdir(join(dir, folder))).toEqual([file]);
+    const modeOf = async (path: string): Promise<number> =>
+      (await stat(join(dir, folder, path))).mode & 0o777;
+    expect(await modeOf('')).toBe(0o700);
+    expect(await modeOf(file)).toBe(0o600);
+    await client.query('rollback');
+    await pipeline.stop();
+    expect(await readdir(dir)).toEqual([]);
+  });
+
   it('is swept from disk when the process before was killed', async () => {
     const dir = await spillFolder();
     const { source, pipeline } = await streaming({
       streaming: { spill: { dir, maxSpillBytes } },
     });
     await pipeline.stop();
-    const [identity] = await source.query<{ path: string }>(
-      `select format('%s-%s-slot_%s', system_identifier, (select oid from pg_database where datname = current_database()), current_database()) as path
-         from pg_control_system()`,
-    );
-    const folder = join(dir, present(identity).path);
+    const folder = join(dir, await slotFolder(source));
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, '17.spill'), 'left over');
     await writeFile(join(dir, '17.spill'), 'of somebody else');
@@ -157,3 +179,12 @@ describe('a transaction that does not fit into memory', () => {
     await client.query('rollback');
   });
 });
+
+/** What the folder of the slot has to be called. */
+async function slotFolder(source: TestDatabase): Promise<string> {
+  const [row] = await source.query<{ name: string }>(
+    `select format('%s-%s-slot_%s', system_identifier, (select oid from pg_database where datname = current_database()), current_database()) as name
+       from pg_control_system()`,
+  );
+  return present(row).name;
+}

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { parsed, UsageError } from '../support/command-line.js';
 
-const BENCHES = ['consume', 'delay', 'snapshot', 'large'] as const;
+const BENCHES = ['consume', 'decoders', 'delay', 'snapshot', 'large'] as const;
 
-export const USAGE = `npm run bench -- consume|delay|snapshot|large [options]
+export const USAGE = `npm run bench -- consume|decoders|delay|snapshot|large [options]
 
   --only <load,…>     run these loads only
   --readers <name,…>  run these readers only

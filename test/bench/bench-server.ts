@@ -1,4 +1,11 @@
-import { PostgresServer } from '../support/postgres-server.js';
+import {
+  PLUGIN_SERVER,
+  preparePluginServer,
+} from '../support/plugin-server.js';
+import {
+  PostgresServer,
+  type ServerOptions,
+} from '../support/postgres-server.js';
 import { type Cores, pin } from './cores.js';
 
 /** Keep the server from doing anything of its own while a reader is measured, and all WAL where the slots need it. */
@@ -17,7 +24,30 @@ const SETTINGS = {
 export async function startBenchServer(
   cores: Cores | null,
 ): Promise<PostgresServer> {
-  const server = await PostgresServer.start({ settings: SETTINGS, tls: true });
+  return start(cores, {});
+}
+
+/** The same with the output plugins of all decoders. */
+export async function startPluginBenchServer(
+  cores: Cores | null,
+): Promise<PostgresServer> {
+  const absence = await preparePluginServer();
+  if (absence !== null)
+    throw new Error(
+      `No server with wal2json and pglogical can be made here: ${absence}`,
+    );
+  return start(cores, PLUGIN_SERVER);
+}
+
+async function start(
+  cores: Cores | null,
+  options: ServerOptions,
+): Promise<PostgresServer> {
+  const server = await PostgresServer.start({
+    ...options,
+    settings: { ...SETTINGS, ...options.settings },
+    tls: true,
+  });
   if (cores !== null && server.pid !== null) pin(server.pid, cores.server);
   return server;
 }

@@ -1,11 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import type { Load } from './loads.js';
 import { type Cores, onClientCore } from './cores.js';
 import type { Source } from './source.js';
 
 /** Names of variables to values, as a program in `programs` reads them. */
 export type ChildSettings = Readonly<Record<string, string>>;
+
+/** Path of a program in `programs`, by its file name. */
+export function programPath(script: string): string {
+  return fileURLToPath(new URL(`programs/${script}`, import.meta.url));
+}
 
 /** What every reading program has to know. */
 export function sourceSettings(

@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { present } from '../support/present.js';
 import { choose } from './bench-options.js';
 import type { BenchOutcome, BenchRun } from './bench-run.js';
-import { NodeChild, numbersIn, sourceSettings } from './child-process.js';
+import {
+  NodeChild,
+  numbersIn,
+  programPath,
+  sourceSettings,
+} from './child-process.js';
 import type { Figures, Results } from './report.js';
 import { Source } from './source.js';
 
@@ -78,10 +82,6 @@ async function watch(
     for (const { child } of children) child.kill();
     await source.close();
   }
-}
-
-function programPath(script: string): string {
-  return fileURLToPath(new URL(`programs/${script}`, import.meta.url));
 }
 
 /** A machine that is too slow for the rate delays the readers too: it is said how fast it was. */

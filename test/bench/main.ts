@@ -1,15 +1,20 @@
 import { endWhenInterrupted, exitCodeOf } from '../support/command-line.js';
-import { describeServer, startBenchServer } from './bench-server.js';
+import {
+  describeServer,
+  startBenchServer,
+  startPluginBenchServer,
+} from './bench-server.js';
 import { type BenchOptions, readOptions, USAGE } from './bench-options.js';
 import { CongestionControl } from './congestion-control.js';
 import { consume } from './consume.js';
 import { findCores } from './cores.js';
+import { decoders } from './decoders/decoders.js';
 import { delay } from './delay.js';
 import { large } from './large/large.js';
 import { closingLine, table } from './report.js';
 import { snapshot } from './snapshot/snapshot.js';
 
-const BENCHES = { consume, delay, snapshot, large };
+const BENCHES = { consume, decoders, delay, snapshot, large };
 
 process.exitCode = await exitCodeOf(USAGE, () =>
   bench(readOptions(process.argv.slice(2))),
@@ -20,7 +25,9 @@ async function bench(options: BenchOptions): Promise<number> {
   const congestionControl = new CongestionControl();
   endWhenInterrupted(() => congestionControl.restore());
   const cores = findCores();
-  const server = await startBenchServer(cores);
+  const server = await (
+    options.bench === 'decoders' ? startPluginBenchServer : startBenchServer
+  )(cores);
   try {
     console.log(await describeServer(server, cores));
     const setup = { options, server, cores, congestionControl };

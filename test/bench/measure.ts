@@ -17,7 +17,7 @@ export async function measure(
 ): Promise<Figures> {
   const { source, expected } = task;
   const postmaster = present(server.pid);
-  await source.copySlot(COPY);
+  await source.copySlot(COPY, reader.plugin);
   try {
     const children = childrenOf(postmaster);
     const cpu = endedChildrenCpuSeconds(postmaster);

@@ -9,6 +9,9 @@ import { checksumOfOrders, CREATE_ORDERS, orderValues } from './orders.js';
 /** The slot that the WAL is kept for. Nobody reads from it: readers get copies. */
 const KEPT_SLOT = 'bench_kept';
 
+/** Runs when the tables are there and nothing is captured. */
+export type Prepare = (database: TestDatabase) => Promise<void>;
+
 /** What a reader that has missed nothing has seen. */
 export interface Expected {
   readonly rows: number;
@@ -32,10 +35,14 @@ export class Source {
     private readonly session: Client,
   ) {}
 
-  static async create(server: PostgresServer): Promise<Source> {
+  static async create(
+    server: PostgresServer,
+    prepare?: Prepare,
+  ): Promise<Source> {
     const database = await server.createDatabase('bench');
     const session = await database.connect();
     await session.query(`${CREATE_ORDERS}; SET work_mem = '1GB'`);
+    await prepare?.(database);
     await session.query(
       `SELECT pg_create_logical_replication_slot('${KEPT_SLOT}', 'pgoutput')`,
     );
@@ -117,9 +124,10 @@ export class Source {
     return present(rows[0]).messages;
   }
 
-  async copySlot(copy: string): Promise<void> {
+  /** @param plugin output plugin of the copy, which need not be that of the original */
+  async copySlot(copy: string, plugin = 'pgoutput'): Promise<void> {
     await this.session.query(
-      `SELECT pg_copy_logical_replication_slot('${KEPT_SLOT}', '${copy}')`,
+      `SELECT pg_copy_logical_replication_slot('${KEPT_SLOT}', '${copy}', false, '${plugin}')`,
     );
   }
 

@@ -10,7 +10,7 @@ import { MODE_NAMES, type ModeName, type Plant, PLANTS } from './modes.js';
 export const USAGE = `npm run crash -- [options]
 
   --kills <n>     kills in each mode, or one at each of its points if that is more (40)
-  --modes <m,…>   modes of delivery: ${MODE_NAMES.join(', ')} (all)
+  --modes <m,…>   modes of delivery: ${MODE_NAMES.join(', ')} (all; those of other plugins where their server can be made)
   --seed <n>      repeats the kills of the run that printed it (random)
   --plant <p>     a fault in the sink, which must make the run fail:
                   early-ack: its promises resolve before the work is done
@@ -20,7 +20,8 @@ export const USAGE = `npm run crash -- [options]
 /** What to run. */
 export interface CrashOptions {
   readonly kills: number;
-  readonly modes: readonly ModeName[];
+  /** `null` is all that can be played here. */
+  readonly modes: readonly ModeName[] | null;
   readonly seed: number;
   readonly plant: Plant | null;
   readonly json: boolean;
@@ -35,7 +36,7 @@ export function readOptions(args: readonly string[]): CrashOptions {
   const { kills, modes, seed, plant, json } = parse(args);
   return {
     kills: wholeNumber('--kills', kills, 1),
-    modes: namesFrom('--modes', modes, MODE_NAMES),
+    modes: modes === undefined ? null : namesFrom('--modes', modes, MODE_NAMES),
     seed: seedFrom(seed),
     plant:
       plant === undefined

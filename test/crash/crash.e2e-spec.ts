@@ -16,6 +16,7 @@ import { LOAD_TABLES } from './load.js';
 import { type Mode, MODE_NAMES, MODES } from './modes.js';
 import { planKills } from './plan.js';
 import { complaints, type ModeReport } from './report.js';
+import { playable } from './servers.js';
 
 const PROJECT = path.join(import.meta.dirname, '..', '..');
 const MAIN = path.join(PROJECT, '.build/crash/test/crash/main.js');
@@ -271,11 +272,42 @@ describe('the examination of copies', () => {
   });
 });
 
+describe('the modes of a run', () => {
+  const fail = async () => 'no mmdebstrap';
+
+  it('are all, where there is a server for each', async () => {
+    expect(await playable(null, refuse, async () => null)).toEqual(MODE_NAMES);
+  });
+
+  it('leave out those that there is no server for, and say so', async () => {
+    const told: string[] = [];
+    const modes = await playable(null, (line) => told.push(line), fail);
+    expect(MODE_NAMES.filter((mode) => !modes.includes(mode))).toEqual([
+      'wal2json',
+      'pglogical',
+    ]);
+    expect(told).toEqual([
+      expect.stringContaining('wal2json, pglogical, as no'),
+    ]);
+  });
+
+  it('are refused when one that was asked for has no server', async () => {
+    await expect(playable(['lib', 'pglogical'], refuse, fail)).rejects.toThrow(
+      'Cannot be played: pglogical, as no server',
+    );
+    expect(await playable(['lib'], refuse, fail)).toEqual(['lib']);
+  });
+
+  function refuse(line: string): void {
+    throw new Error(`It told: ${line}`);
+  }
+});
+
 describe('the command line', () => {
   it('has forty kills in all modes and a new seed each time', () => {
     expect(readOptions([])).toMatchObject({
       kills: 40,
-      modes: MODE_NAMES,
+      modes: null,
       plant: null,
       json: false,
     });

@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import type { SchemaAndTable } from '../../lib/engine/options/decoder-options.js';
 import { MIXED_TABLES, mixedStatements } from '../support/mixed-writer.js';
 import { PausableLoop } from '../support/pausable-loop.js';
 import type { TestDatabase } from '../support/test-database.js';
@@ -16,15 +17,15 @@ export const LOAD_TABLES = {
   target: tables(''),
 };
 
-/** Their names, as changes have them. */
-export const LOADED_TABLES: readonly string[] = [
-  'public.account',
-  'public.entry',
-  'public.event',
-  'public.bulk',
-  'public.stock',
-  'public.shelf',
-  'public.journal',
+/** Their names. */
+export const LOADED_TABLES: readonly SchemaAndTable[] = [
+  ['public', 'account'],
+  ['public', 'entry'],
+  ['public', 'event'],
+  ['public', 'bulk'],
+  ['public', 'stock'],
+  ['public', 'shelf'],
+  ['public', 'journal'],
 ];
 
 function tables(eventId: string): string {

@@ -1,12 +1,10 @@
 import { endWhenInterrupted, exitCodeOf } from '../support/command-line.js';
-import { PostgresServer } from '../support/postgres-server.js';
 import { type CrashOptions, readOptions, USAGE } from './crash-options.js';
 import type { ModeName } from './modes.js';
 import { play } from './play.js';
 import { complaints, type ModeReport } from './report.js';
+import { playable, Servers } from './servers.js';
 
-/** The source has no patience, so that the server is told often what it may forget. */
-const SETTINGS = { wal_sender_timeout: '2s' };
 /** Modes at a time: each of them waits most of the time. */
 const AT_A_TIME = 2;
 
@@ -14,7 +12,7 @@ process.exitCode = await exitCodeOf(USAGE, () =>
   crash(readOptions(process.argv.slice(2))),
 );
 
-/** Kills applications on a server of its own, and gives the exit code. */
+/** Kills applications on servers of its own, and gives the exit code. */
 async function crash(options: CrashOptions): Promise<number> {
   const tell = options.json ? console.error : console.log;
   endWhenInterrupted();
@@ -43,19 +41,22 @@ async function playAll(
   options: CrashOptions,
   tell: (line: string) => void,
 ): Promise<[ModeName, ModeReport][]> {
-  const { modes } = options;
-  const server = await PostgresServer.start({ settings: SETTINGS });
+  const modes = await playable(options.modes, tell);
+  const servers = new Servers();
   try {
     const reports: [ModeName, ModeReport][] = [];
     // One iterator: who is done takes the next.
     const left = modes.entries();
     const playNext = async (): Promise<void> => {
       for (const [index, mode] of left)
-        reports[index] = [mode, await play(server, mode, options, tell)];
+        reports[index] = [
+          mode,
+          await play(await servers.of(mode), mode, options, tell),
+        ];
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, playNext));
     return reports;
   } finally {
-    await server.remove();
+    await servers.remove();
   }
 }

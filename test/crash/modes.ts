@@ -1,4 +1,5 @@
 import type { SnapshotMode } from '../../lib/index.js';
+import type { DecoderName } from '../../lib/engine/options/decoder-options.js';
 
 /** Where a process of ours is killed, other than at a random moment. Mostly the sink stands there and waits. */
 export type Point =
@@ -54,6 +55,7 @@ export interface Mode {
   readonly mayCopyAgain: number;
   /** Where large transactions are kept while they run; `null` when the server keeps them. */
   readonly streaming: 'in memory' | 'on disk' | null;
+  readonly decoder: DecoderName;
 }
 
 /** Of the modes with batches. */
@@ -70,7 +72,7 @@ const NO_SNAPSHOT = {
   chunkRepeats: [],
   mayCopyAgain: 0,
 } as const;
-const PLAIN = { streaming: null } as const;
+const PLAIN = { streaming: null, decoder: 'pgoutput' } as const;
 const ONCE = {
   repeats: [],
   mayRepeat: 0,
@@ -79,18 +81,36 @@ const ONCE = {
   ...PLAIN,
 } as const;
 
+const TRANSACTION = {
+  points: [
+    'in a transaction',
+    'while it arrives',
+    'before the ack',
+    'idle',
+    'while draining',
+  ],
+  ...ONCE,
+} as const;
+const MESSAGES = {
+  points: [
+    'in a transaction',
+    'while it arrives',
+    'before the ack',
+    'in a message',
+    'before the ack of a message',
+    'idle',
+    'while draining',
+  ],
+  repeats: ['before the ack of a message'],
+  mayRepeat: 0,
+  messages: true,
+  ...NO_SNAPSHOT,
+  ...PLAIN,
+} as const;
+
 /** Here a later mode is added, and its options in `programs/mode-programs.ts`. */
 export const MODES = {
-  transaction: {
-    points: [
-      'in a transaction',
-      'while it arrives',
-      'before the ack',
-      'idle',
-      'while draining',
-    ],
-    ...ONCE,
-  },
+  transaction: TRANSACTION,
   batch: {
     points: [
       'in a transaction',
@@ -134,22 +154,7 @@ export const MODES = {
     ...NO_SNAPSHOT,
     ...PLAIN,
   },
-  messages: {
-    points: [
-      'in a transaction',
-      'while it arrives',
-      'before the ack',
-      'in a message',
-      'before the ack of a message',
-      'idle',
-      'while draining',
-    ],
-    repeats: ['before the ack of a message'],
-    mayRepeat: 0,
-    messages: true,
-    ...NO_SNAPSHOT,
-    ...PLAIN,
-  },
+  messages: MESSAGES,
   incremental: {
     points: [
       'in a chunk',
@@ -224,6 +229,8 @@ export const MODES = {
     messages: true,
     streaming: 'on disk',
   },
+  wal2json: { ...MESSAGES, decoder: 'wal2json' },
+  pglogical: { ...TRANSACTION, decoder: 'pglogical' },
 } as const satisfies Record<string, Mode>;
 
 export type ModeName = keyof typeof MODES;

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { ApplicationProcess } from '../support/application-process.js';
+import { replicateAllTables } from '../support/captured.js';
 import { currentLsn, readSlot } from '../support/logical-slot.js';
 import type { PostgresServer } from '../support/postgres-server.js';
 import type { TestDatabase } from '../support/test-database.js';
@@ -42,10 +43,11 @@ export class Stage {
     const source = await server.createDatabase('source');
     const target = await server.createDatabase('target');
     await source.query(
-      `${LOAD_TABLES.source}; create publication p for all tables`,
+      `${LOAD_TABLES.source}; create publication p for tables in schema public`,
     );
     await target.query(`${LOAD_TABLES.target}; ${CREATE_LEDGER}`);
-    const { snapshot, streaming } = MODES[mode];
+    const { snapshot, streaming, decoder } = MODES[mode];
+    if (decoder === 'pglogical') await replicateAllTables(source);
     if (streaming !== null) {
       for (const database of [source, target])
         await database.query(OPEN_TABLES);

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { findPluginBinaries } from './plugin-binaries.js';
+import { PLUGIN_SERVER } from './plugin-server.js';
 import { type SuiteServer, useServer } from './suite.js';
 
 declare module 'vitest' {
@@ -14,13 +14,5 @@ export const noPluginServer = inject('pluginServer') === undefined;
 
 /** Starts a server that has wal2json and pglogical for all tests of a spec file, and removes it after them. */
 export function usePluginServer(): SuiteServer {
-  return useServer({
-    findBinaries: findPluginBinaries,
-    settings: {
-      output_plugin_libraries: 'pgoutput,wal2json,pglogical_output',
-      shared_preload_libraries: 'pglogical',
-      // Each database with pglogical has a worker that watches over it.
-      max_worker_processes: 40,
-    },
-  });
+  return useServer(PLUGIN_SERVER);
 }

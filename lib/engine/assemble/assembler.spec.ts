@@ -407,6 +407,57 @@ describe('an order to pass over', () => {
   });
 });
 
+describe('a shape that the stream goes on with', () => {
+  const changed = { ...table('t'), columns: [] };
+  const row: ReplicationMessage = {
+    kind: 'insert',
+    relation: changed,
+    record: {},
+  };
+
+  it('is compared with the one that is known when its next row comes, and no other', () => {
+    const subject = assembler();
+    feed(
+      subject,
+      begin(5n),
+      { kind: 'relation', relation },
+      insert(1),
+      commit(5n, 6n),
+    );
+    subject.goOnWith([changed]);
+    expect(
+      feed(subject, begin(10n), insert(2), commit(10n, 11n), begin(20n), row),
+    ).toMatchObject([
+      { kind: 'transaction' },
+      {
+        kind: 'schema-change',
+        fault: { commitLsn: 20n, changes: [{ change: 'column_dropped' }] },
+      },
+    ]);
+  });
+
+  it('is no change when it is the one that is known', () => {
+    const subject = assembler();
+    const same = table('t');
+    feed(
+      subject,
+      begin(5n),
+      { kind: 'relation', relation },
+      insert(1),
+      commit(5n, 6n),
+    );
+    subject.goOnWith([same]);
+    expect(
+      feed(
+        subject,
+        begin(10n),
+        { kind: 'insert', relation: same, record: { id: 2 } },
+        commit(10n, 11n),
+      ),
+    ).toMatchObject([{ kind: 'transaction' }]);
+  });
+});
+
 describe('what it holds', () => {
   it('counts the payload of the open transaction', () => {
     const counting = assembler();

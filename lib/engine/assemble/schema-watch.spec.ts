@@ -437,6 +437,39 @@ describe('a transaction that is left out and was not applied', () => {
   });
 });
 
+describe('a stream that goes on with other shapes than a transaction had that was sent while it ran', () => {
+  it('has a change told, stored or asked about with the next row, though the table is not announced again', () => {
+    const stage = new Stage();
+    const [more, less] = [table(1, 't', 'ab'), table(2, 'u', 'a')];
+    stage.apply(1n, table(1, 't', 'a'), table(2, 'u', 'ab'));
+    stage.watch.goOnWith([more, less]);
+    expect(stage.told).toEqual([]);
+    stage.watch.begin();
+    expect(stage.watch.meet([more], 2n)).toEqual([]);
+    expect(stage.told).toEqual(['public.t: added "b"']);
+    expect(stage.watch.end()).toEqual([more]);
+    expect(kinds(stage.watch.meet([less], 3n))).toEqual([
+      'column_dropped public.u',
+    ]);
+  });
+
+  it('has no change where the shape is as known, or nobody knew the table', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'ab'));
+    stage.watch.goOnWith([table(1, 't', 'ab'), table(2, 'u', 'a')]);
+    expect(stage.watch.waiting).toBe(false);
+  });
+
+  it('goes on with what is announced anew, if it is', () => {
+    const stage = new Stage();
+    stage.apply(1n, table(1, 't', 'ab'));
+    stage.watch.goOnWith([table(1, 't', 'a')]);
+    expect(stage.row(2n, table(1, 't', 'abc'))).toEqual([]);
+    expect(stage.told).toEqual(['public.t: added "c"']);
+    expect(stage.watch.waiting).toBe(false);
+  });
+});
+
 describe('what is remembered', () => {
   it('is bounded: the table goes that was announced longest ago, and is removed from the checkpoint', () => {
     const history = new RelationHistory(3);

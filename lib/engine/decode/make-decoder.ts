@@ -1,27 +1,39 @@
-import type { CatalogTable } from '../model/relation.js';
+import type { CatalogTable, Relation } from '../model/relation.js';
 import type { DecoderName } from '../options/decoder-options.js';
 import type { Decoder } from './decoder.js';
+import { seenLast } from './pglogical/seen-last.js';
 import { PglogicalDecoder } from './pglogical/pglogical-decoder.js';
 import { PgoutputDecoder } from './pgoutput/pgoutput-decoder.js';
 import type { ColumnTypes } from './row-layout.js';
+import { seenBefore } from './wal2json/seen-before.js';
 import { Wal2jsonDecoder } from './wal2json/wal2json-decoder.js';
 
-/**
- * Makes the decoder of a connection.
- *
- * @param catalog - the tables that the plugin does not describe by itself
- */
+/** What is known of tables that the output plugin does not describe by itself. */
+export interface KnownCatalog {
+  /** As the catalog has them now. */
+  readonly tables: readonly CatalogTable[];
+  /** The shape of a table as of the last transaction that is durable, by its OID; `null` when none is known. */
+  readonly shapeOf: (oid: number) => Relation | null;
+}
+
+/** Makes the decoder of a connection. */
 export function makeDecoder(
   name: DecoderName,
   types: ColumnTypes,
-  catalog: readonly CatalogTable[],
+  { tables, shapeOf }: KnownCatalog,
 ): Decoder {
   switch (name) {
     case 'pgoutput':
       return new PgoutputDecoder(types);
     case 'wal2json':
-      return new Wal2jsonDecoder(types, catalog);
+      return new Wal2jsonDecoder(
+        types,
+        tables.map((table) => seenBefore(table, shapeOf(table.oid))),
+      );
     case 'pglogical':
-      return new PglogicalDecoder(types, catalog);
+      return new PglogicalDecoder(
+        types,
+        tables.map((table) => seenLast(table, shapeOf(table.oid))),
+      );
   }
 }

@@ -285,8 +285,7 @@ export const HALTS = {
   'decoder/replication_set_missing': {
     cause:
       'A replication set of the option replicationSets does not exist on the server, or pglogical has no node there.',
-    remedy:
-      'Create the node and the set (pglogical.create_node, pglogical.create_replication_set), or correct the option replicationSets.',
+    remedy: `Create the node and the set (pglogical.create_node, pglogical.create_replication_set), or correct the option replicationSets. The server cannot decode what was written while a set was gone, even when it is created again: then drop the slot, ${LOAD_ANEW}.`,
   },
   'decoder/lsn_missing': {
     cause: 'A message of the output plugin lacks its position in the WAL.',

@@ -15,8 +15,11 @@ export class Backpressure {
 
   constructor(
     private readonly gate: ReadGate,
-    private readonly delivery: PipelineDelivery,
-    private readonly intake: PipelineIntake,
+    private readonly delivery: Pick<
+      PipelineDelivery,
+      'bytes' | 'arrivingBytes' | 'held'
+    >,
+    private readonly intake: Pick<PipelineIntake, 'openBytes'>,
     private readonly maxInflightBytes: number,
   ) {}
 

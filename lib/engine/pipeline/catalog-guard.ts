@@ -8,6 +8,8 @@ import type { ConnectionSubject } from './subject.js';
 /** What the catalog says of the captured tables. */
 export interface CatalogState {
   readonly tables: readonly CatalogTable[];
+  /** Whether a table of a captured name is gone: dropped, or called something else. */
+  readonly lacksTables: boolean;
   /** Whatever made them so is in the WAL before this position. */
   readonly asOf: Lsn;
 }
@@ -66,8 +68,10 @@ export class CatalogGuard {
     const { capture, target } = this.#subject;
     const signal = AbortSignal.any([target.signal, this.#abort.signal]);
     return withSqlSession({ ...target, signal }, async (session) => {
+      const names = await capture.names(session);
       const tables = await capture.catalog(session);
-      return { tables, asOf: await readInsertPosition(session) };
+      const lacksTables = tables.length < names.length;
+      return { tables, lacksTables, asOf: await readInsertPosition(session) };
     });
   }
 }

@@ -89,7 +89,10 @@ export class PipelineConnection {
     const ports: IntakePorts = {
       positions: this.positions,
       makeDecoder: (types) =>
-        makeDecoder(subject.options.decoder.name, types, tables),
+        makeDecoder(subject.options.decoder.name, types, {
+          tables,
+          shapeOf: (oid) => subject.schema.history.shapeOf(oid),
+        }),
       catalog: sourceCatalog((question) => this.#ask(question)),
       rolledBack: (subxids) =>
         this.#ask((sql) => mayBeRolledBack(sql, subxids)),

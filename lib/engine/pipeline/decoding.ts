@@ -42,7 +42,7 @@ export interface DecodedPort {
 export class Decoding {
   readonly #ports: DecodingPorts;
   readonly #types: TypeTable;
-  readonly #decoder: Decoder;
+  #made: Decoder | null = null;
   /** What the catalog has said of tables, the last of each name. */
   readonly #tables = new Map<string, CatalogTable | null>();
   /** What the catalog says of all tables, until the stream is there. */
@@ -51,7 +51,11 @@ export class Decoding {
   constructor(types: TypesOption, ports: DecodingPorts) {
     this.#ports = ports;
     this.#types = new TypeTable(types);
-    this.#decoder = ports.makeDecoder(this.#types);
+  }
+
+  /** Made when the first payload is decoded: what is known of tables is read when the stream has begun. */
+  get #decoder(): Decoder {
+    return (this.#made ??= this.#ports.makeDecoder(this.#types));
   }
 
   /** Number of the tables that were announced. */
@@ -108,11 +112,14 @@ export class Decoding {
     this.#review = state;
   }
 
-  begin({ finalLsn }: BeginMessage): void {
+  /** @returns `tables-gone` from where on a plugin that goes by names sends nothing of one */
+  begin({ finalLsn }: BeginMessage): 'tables-gone' | null {
     const due = this.#review;
-    if (due === null || finalLsn <= due.asOf) return;
+    if (due === null || finalLsn <= due.asOf) return null;
     this.#review = null;
+    if (due.lacksTables) return 'tables-gone';
     this.#decoder.review?.(due.tables);
+    return null;
   }
 
   /** See {@link DecoderScopes.beginScope}. */

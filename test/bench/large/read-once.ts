@@ -1,6 +1,10 @@
-import { fileURLToPath } from 'node:url';
 import type { RowChecksum } from '../checksum.js';
-import { NodeChild, numbersIn, sourceSettings } from '../child-process.js';
+import {
+  NodeChild,
+  numbersIn,
+  programPath,
+  sourceSettings,
+} from '../child-process.js';
 import type { Cores } from '../cores.js';
 import type { Figures } from '../report.js';
 import { FolderWatch } from './folder-watch.js';
@@ -8,9 +12,6 @@ import type { LargeLoad } from './large-loads.js';
 import type { LargeReader } from './large-readers.js';
 import type { Decoded, LargeSource, Written } from './large-source.js';
 
-const PROGRAM = fileURLToPath(
-  new URL('../programs/large-application.js', import.meta.url),
-);
 const SLOT = 'bench_large';
 const LONGEST_RUN_MS = 30 * 60_000;
 const MB = 1024 * 1024;
@@ -72,7 +73,7 @@ function startReader(
   { streams, inMemory, settings }: LargeReader,
 ): NodeChild {
   return new NodeChild(
-    PROGRAM,
+    programPath('large-application.js'),
     {
       ...sourceSettings(source, { transport: 'TCP' }, SLOT, ''),
       ROWS: String(load.rows),

@@ -1,10 +1,5 @@
 import 'reflect-metadata';
-import {
-  type DynamicModule,
-  type INestApplicationContext,
-  Module,
-  type Type,
-} from '@nestjs/common';
+import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
   getPipelineToken,
@@ -12,11 +7,28 @@ import {
   type PipelineOptions,
   ReplicantModule,
 } from '../../../lib/index.js';
-import { endWithBench, setting, sourceConnection } from './settings.js';
+import type { ReadingSink } from './reading-sink.js';
+import { endWithBench, setting, sourceConnection, tell } from './settings.js';
+
+/** A program that reads with a sink and tells what that has cost. */
+export interface ReadingProgram<S extends ReadingSink> {
+  readonly sink: Type<S>;
+  /** What is captured, and what differs from default options. */
+  readonly options: Partial<PipelineOptions>;
+  /** Runs before the pipeline is started. */
+  readonly starting?: () => void;
+  /** Runs when the server begins to stream. */
+  readonly streaming?: () => void;
+  /** Runs when the sink is complete: what the program tells. */
+  result(sink: S): object;
+}
 
 @Module({})
 class BenchApplication {
-  static with(sink: Type, options: Partial<PipelineOptions>): DynamicModule {
+  static with(
+    sink: Type<ReadingSink>,
+    options: Partial<PipelineOptions>,
+  ): DynamicModule {
     return {
       module: BenchApplication,
       imports: [
@@ -24,9 +36,7 @@ class BenchApplication {
           useFactory: () => ({
             connection: sourceConnection(),
             slotName: setting('SLOT'),
-            publication: 'p',
-            goForwardOnly: true,
-            readPacing: process.env['READ_PACING'] !== 'off',
+            autoStart: false,
             ...options,
           }),
         }),
@@ -36,34 +46,28 @@ class BenchApplication {
   }
 }
 
-/** A Nest application that streams to a sink. */
-export interface RunningApplication<S> {
-  readonly application: INestApplicationContext;
-  readonly sink: S;
-}
-
-/**
- * Boots a Nest application with a sink, with default options but for pacing and those given.
- *
- * @param streaming runs when the server begins to stream
- */
-export async function startApplication<S>(
-  sink: Type<S>,
-  streaming: () => void,
-  options: Partial<PipelineOptions> = {},
-): Promise<RunningApplication<S>> {
+/** Runs the program in a Nest application, from its start to the end of this process. */
+export async function readToTheEnd<S extends ReadingSink>(
+  program: ReadingProgram<S>,
+): Promise<never> {
   endWithBench();
   const application = await NestFactory.createApplicationContext(
-    BenchApplication.with(sink, options),
+    BenchApplication.with(program.sink, program.options),
     { logger: ['warn', 'error', 'fatal'] },
   );
   application.enableShutdownHooks();
   const pipeline = application.get<Pipeline>(getPipelineToken());
   pipeline.on('state', ({ to }) => {
-    if (to === 'streaming') streaming();
-    // A second connection would deliver a part twice: nothing to measure.
+    if (to === 'streaming') program.streaming?.();
+    // A second connection would bring a part twice: nothing to measure.
     if (to === 'reconnecting' || to === 'halted') process.exit(1);
   });
-  if (pipeline.state === 'streaming') streaming();
-  return { application, sink: application.get(sink) };
+  const sink = application.get(program.sink);
+  program.starting?.();
+  pipeline.start();
+  await sink.complete;
+  const result = program.result(sink);
+  await application.close();
+  await tell(result);
+  process.exit(0);
 }

@@ -1,37 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Change,
-  Checkpoint,
-  type Lsn,
   OnTransaction,
   ReplicantSink,
 } from '../../../lib/index.js';
+import { capturedBy, decoderNamed } from '../../support/captured.js';
 import { RowChecksum } from '../checksum.js';
-import { startApplication } from './application.js';
-import { setting, tell } from './settings.js';
+import { readToTheEnd } from './application.js';
+import { ReadingSink } from './reading-sink.js';
+import { setting } from './settings.js';
 import { Stopwatch } from './stopwatch.mjs';
 
 /** Breaks of a slow sink. */
 const SLOW = { rows: 1_000, milliseconds: 5 };
 
-/** Reads every value once and keeps nothing. */
+/** Reads every value once. */
 @ReplicantSink()
-class ChecksumSink {
+class ChecksumSink extends ReadingSink {
   readonly checksum = new RowChecksum();
   readonly #slow = setting('SLOW_SINK') === 'on';
   readonly #transactions = Number(setting('TRANSACTIONS'));
   #seen = 0;
-  #complete: () => void = () => {};
-
-  /** Resolves when the last transaction has been read. */
-  readonly complete = new Promise<void>((resolve) => {
-    this.#complete = resolve;
-  });
-
-  @Checkpoint()
-  async position(): Promise<Lsn | null> {
-    return null;
-  }
 
   @OnTransaction()
   async read({
@@ -42,7 +31,7 @@ class ChecksumSink {
     if (Symbol.asyncIterator in changes || this.#slow)
       await this.#readSlowly(changes);
     else for (const change of changes) this.#add(change);
-    if (++this.#seen === this.#transactions) this.#complete();
+    if (++this.#seen === this.#transactions) this.finish();
   }
 
   async #readSlowly(
@@ -62,16 +51,22 @@ class ChecksumSink {
 }
 
 let stopwatch = new Stopwatch();
-const { application, sink } = await startApplication(ChecksumSink, () => {
-  stopwatch = new Stopwatch();
+await readToTheEnd({
+  sink: ChecksumSink,
+  options: {
+    ...capturedBy(decoderNamed(process.env['DECODER'] ?? 'pgoutput'), [
+      ['public', 'orders'],
+    ]),
+    goForwardOnly: true,
+    readPacing: process.env['READ_PACING'] !== 'off',
+  },
+  streaming() {
+    stopwatch = new Stopwatch();
+  },
+  result: ({ checksum: { rows, sum } }) => ({
+    ...stopwatch.stop(),
+    rows,
+    messages: null,
+    checksum: sum,
+  }),
 });
-await sink.complete;
-const usage = stopwatch.stop();
-await application.close();
-await tell({
-  ...usage,
-  rows: sink.checksum.rows,
-  messages: null,
-  checksum: sink.checksum.sum,
-});
-process.exit(0);

@@ -1,42 +1,29 @@
 import {
-  Checkpoint,
-  type Lsn,
   OnTransaction,
   ReplicantSink,
   type Transaction,
 } from '../../../lib/index.js';
-import { startApplication } from './application.js';
+import { readToTheEnd } from './application.js';
 import { Delays } from './delays.js';
+import { ReadingSink } from './reading-sink.js';
 import { tell } from './settings.js';
 
 /** Looks at the clock as the first thing that its handler does. */
 @ReplicantSink()
-class DelaySink {
+class DelaySink extends ReadingSink {
   readonly delays = new Delays();
-  #complete: () => void = () => {};
-
-  /** Resolves when the last transaction has been seen. */
-  readonly complete = new Promise<void>((resolve) => {
-    this.#complete = resolve;
-  });
-
-  @Checkpoint()
-  async position(): Promise<Lsn | null> {
-    return null;
-  }
 
   @OnTransaction()
   async see({
     commitTimeMicros,
   }: Pick<Transaction, 'commitTimeMicros'>): Promise<void> {
-    if (this.delays.add(commitTimeMicros)) this.#complete();
+    if (this.delays.add(commitTimeMicros)) this.finish();
   }
 }
 
-const { application, sink } = await startApplication(DelaySink, () => {
-  void tell({ streaming: true });
+await readToTheEnd({
+  sink: DelaySink,
+  options: { publication: 'p', goForwardOnly: true },
+  streaming: () => void tell({ streaming: true }),
+  result: ({ delays }) => delays.summary(),
 });
-await sink.complete;
-await application.close();
-await tell(sink.delays.summary());
-process.exit(0);

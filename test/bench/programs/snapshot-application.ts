@@ -1,39 +1,27 @@
-import 'reflect-metadata';
-import { Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import {
-  Checkpoint,
-  getPipelineToken,
   type Lsn,
   OnSnapshot,
   OnSnapshotComplete,
   OnTransaction,
-  type Pipeline,
-  ReplicantModule,
   ReplicantSink,
   type SnapshotCheckpoint,
   type SnapshotContext,
   SnapshotProgress,
 } from '../../../lib/index.js';
-import { endWithBench, setting, sourceConnection, tell } from './settings.js';
+import { readToTheEnd } from './application.js';
+import { ReadingSink } from './reading-sink.js';
+import { setting } from './settings.js';
 import { Stopwatch } from './stopwatch.mjs';
 
 const CHUNK_ROWS = 10_000;
 const initial = setting('MODE') === 'initial';
 
 /** Counts rows, and keeps in memory what a sink has to store. */
-class CountingSink {
+class CountingSink extends ReadingSink {
   rows = 0;
   #position: Lsn | null = null;
-  #complete: () => void = () => {};
 
-  /** Resolves when everything is copied. */
-  readonly complete = new Promise<void>((resolve) => {
-    this.#complete = resolve;
-  });
-
-  @Checkpoint()
-  async position(): Promise<Lsn | null> {
+  override async position(): Promise<Lsn | null> {
     return this.#position;
   }
 
@@ -43,7 +31,7 @@ class CountingSink {
     { complete }: SnapshotContext,
   ): Promise<void> {
     this.rows += rows.length;
-    if (complete) this.#complete();
+    if (complete) this.finish();
   }
 
   @OnTransaction()
@@ -51,7 +39,7 @@ class CountingSink {
 
   protected completed(commitLsn: Lsn): void {
     this.#position = commitLsn;
-    this.#complete();
+    this.finish();
   }
 }
 
@@ -82,44 +70,18 @@ class IncrementalSink extends CountingSink {
   }
 }
 
-const Sink = initial ? InitialSink : IncrementalSink;
-
-@Module({
-  imports: [
-    ReplicantModule.forRootAsync({
-      useFactory: () => ({
-        connection: sourceConnection(),
-        slotName: setting('SLOT'),
-        publication: 'p',
-        types: setting('TYPES') === 'text' ? 'text' : 'exact',
-        autoStart: false,
-        snapshot: initial
-          ? true
-          : { mode: 'incremental', chunkRows: CHUNK_ROWS },
-      }),
-    }),
-  ],
-  providers: [Sink],
-})
-class BenchApplication {}
-
-endWithBench();
-const application = await NestFactory.createApplicationContext(
-  BenchApplication,
-  { logger: ['warn', 'error', 'fatal'] },
-);
-application.enableShutdownHooks();
-const pipeline = application.get<Pipeline>(getPipelineToken());
-pipeline.on('state', ({ to }) => {
-  // A second connection would copy anew: nothing to measure.
-  if (to === 'reconnecting' || to === 'halted') process.exit(1);
+let idleRssMb = 0;
+let stopwatch = new Stopwatch();
+await readToTheEnd<CountingSink>({
+  sink: initial ? InitialSink : IncrementalSink,
+  options: {
+    publication: 'p',
+    types: setting('TYPES') === 'text' ? 'text' : 'exact',
+    snapshot: initial ? true : { mode: 'incremental', chunkRows: CHUNK_ROWS },
+  },
+  starting() {
+    idleRssMb = process.memoryUsage().rss / 1024 / 1024;
+    stopwatch = new Stopwatch();
+  },
+  result: ({ rows }) => ({ ...stopwatch.stop(), idleRssMb, rows }),
 });
-const sink = application.get<CountingSink>(Sink);
-const idleRssMb = process.memoryUsage().rss / 1024 / 1024;
-const stopwatch = new Stopwatch();
-pipeline.start();
-await sink.complete;
-const usage = stopwatch.stop();
-await application.close();
-await tell({ ...usage, idleRssMb, rows: sink.rows });
-process.exit(0);

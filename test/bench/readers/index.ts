@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { programPath } from '../child-process.js';
 import { projectFolder } from '../project-folder.js';
 import { InServer } from './in-server.js';
 import { NodeReader } from './node-reader.js';
@@ -17,13 +17,13 @@ export function allReaders(): Reader[] {
       options:
         'in a Nest application (exact values), the sink reads every value into a checksum',
       hasSink: true,
-      script: compiled('consume-application.js'),
+      script: programPath('consume-application.js'),
     }),
     new NodeReader({
       name: 'nestjs-replicant-unpaced',
       options: 'the same with readPacing false',
       hasSink: true,
-      script: compiled('consume-application.js'),
+      script: programPath('consume-application.js'),
       settings: { READ_PACING: 'off' },
     }),
     new PgRecvlogical(),
@@ -38,22 +38,18 @@ export function allReaders(): Reader[] {
       name: 'raw',
       options: 'counts frames on the socket, proto_version 1',
       hasSink: false,
-      script: compiled('consume-raw.js'),
+      script: programPath('consume-raw.js'),
       settings: { READ_PACING: 'off' },
     }),
     new NodeReader({
       name: 'raw-paced',
       options: 'the same with our read pacing',
       hasSink: false,
-      script: compiled('consume-raw.js'),
+      script: programPath('consume-raw.js'),
       settings: { READ_PACING: 'on' },
     }),
     new InServer(),
   ];
-}
-
-function compiled(program: string): string {
-  return fileURLToPath(new URL(`../programs/${program}`, import.meta.url));
 }
 
 function otherLibraryFolder(): string {

@@ -15,6 +15,8 @@ export interface NodeProgram {
   readonly hasSink: boolean;
   /** Path of the program. */
   readonly script: string;
+  /** Output plugin of its slot. @default 'pgoutput' */
+  readonly plugin?: string;
   readonly settings?: ChildSettings;
   /** @returns why it cannot run, or `null` */
   readonly prepare?: () => string | null;
@@ -34,6 +36,10 @@ export class NodeReader implements Reader {
 
   get hasSink(): boolean {
     return this.program.hasSink;
+  }
+
+  get plugin(): string | undefined {
+    return this.program.plugin;
   }
 
   prepare(): string | null {

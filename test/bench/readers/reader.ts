@@ -32,6 +32,8 @@ export interface Reader {
   /** How it reads, for people. */
   readonly options: string;
   readonly hasSink: boolean;
+  /** Output plugin of the slot that it is given. @default 'pgoutput' */
+  readonly plugin?: string;
   /** Makes it ready, once. @returns why it cannot run, or `null` */
   prepare(): Promise<string | null> | string | null;
   read(task: ReadTask): Promise<ReadResult>;

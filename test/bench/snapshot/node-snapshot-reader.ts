@@ -1,5 +1,9 @@
-import { fileURLToPath } from 'node:url';
-import { type ChildSettings, NodeChild, numbersIn } from '../child-process.js';
+import {
+  type ChildSettings,
+  NodeChild,
+  numbersIn,
+  programPath,
+} from '../child-process.js';
 import type {
   SnapshotReader,
   SnapshotResult,
@@ -35,14 +39,14 @@ export class NodeSnapshotReader implements SnapshotReader {
     return this.program.bounded;
   }
 
-  absence(): null {
+  prepare(): null {
     return null;
   }
 
   async read({ source, load, cores }: SnapshotTask): Promise<SnapshotResult> {
     const { script, settings } = this.program;
     const child = new NodeChild(
-      fileURLToPath(new URL(`../programs/${script}`, import.meta.url)),
+      programPath(script),
       {
         SOURCE_URL: source.database.url,
         CERTIFICATE: '',

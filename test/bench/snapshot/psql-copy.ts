@@ -20,7 +20,7 @@ export class PsqlCopy implements SnapshotReader {
     return `${this.#version}, \\copy orders to /dev/null; its whole life is measured`;
   }
 
-  absence(): string | null {
+  prepare(): string | null {
     try {
       this.#version = execFileSync(PROGRAM, ['--version'], {
         encoding: 'utf8',

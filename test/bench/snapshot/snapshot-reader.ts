@@ -26,7 +26,7 @@ export interface SnapshotReader {
   readonly options: string;
   /** What it holds at a time has a bound in bytes. */
   readonly bounded: boolean;
-  /** Why it cannot run here, or `null`. */
-  absence(): string | null;
+  /** Makes it ready, once. @returns why it cannot run, or `null` */
+  prepare(): string | null;
   read(task: SnapshotTask): Promise<SnapshotResult>;
 }

@@ -1,18 +1,9 @@
-import type { Results } from '../report.js';
-
-/** A figure has to be on this side of a bound. */
-interface Target {
-  readonly loads: readonly string[];
-  readonly readers: readonly string[];
-  readonly figure: string;
-  readonly bound: number;
-  readonly side: 'at least' | 'at most';
-}
+import type { Target } from '../targets.js';
 
 const MODES = ['initial-text', 'initial-exact', 'incremental'];
 
 /** What copying has to reach, with loads at their full size. */
-const TARGETS: readonly Target[] = [
+export const SNAPSHOT_TARGETS: readonly Target[] = [
   rate('initial-text', 0.7),
   rate('initial-exact', 0.5),
   rate('incremental', 0.4),
@@ -41,21 +32,4 @@ function rate(reader: string, bound: number): Target {
     bound,
     side: 'at least',
   };
-}
-
-/** Says what was measured and is not as it has to be. What was not measured is not missed. */
-export function missedTargets(results: Results): string[] {
-  return TARGETS.flatMap(({ loads, readers, figure, bound, side }) =>
-    loads.flatMap((load) =>
-      readers.flatMap((reader) => {
-        const value = results.get(load)?.get(reader)?.[figure] ?? null;
-        const isMissed =
-          value !== null &&
-          (side === 'at least' ? value < bound : value > bound);
-        return isMissed
-          ? [`${load}, ${reader}: ${figure} ${value}, and not ${side} ${bound}`]
-          : [];
-      }),
-    ),
-  );
 }

@@ -8,6 +8,7 @@ import {
 } from '../../../lib/index.js';
 import { say, setting } from '../../apps/settings.js';
 import { TargetModule } from '../../apps/target.module.js';
+import { capturedBy } from '../../support/captured.js';
 import { waitFor } from '../../support/wait-for.js';
 import { LOADED_TABLES } from '../load.js';
 import { isModeName, type Mode, MODES, type Point } from '../modes.js';
@@ -19,7 +20,7 @@ import { Work } from './work.js';
 const mode = setting('MODE');
 if (!isModeName(mode)) throw new Error('MODE is none of the modes.');
 const { sink, options } = MODE_PROGRAMS[mode];
-const { snapshot, streaming }: Mode = MODES[mode];
+const { snapshot, streaming, decoder }: Mode = MODES[mode];
 
 @Module({
   imports: [
@@ -29,7 +30,7 @@ const { snapshot, streaming }: Mode = MODES[mode];
       useFactory: (points: Points) => ({
         connection: setting('SOURCE_URL'),
         slotName: setting('SLOT'),
-        publication: 'p',
+        ...capturedBy(decoder, LOADED_TABLES),
         goForwardOnly: snapshot === null,
         types: 'text',
         ...options(points),
@@ -61,7 +62,10 @@ process.on('message', (sentence) => {
   if (word === 'stand' && first === HELD) void sayWhenHeld();
   if (word === 'wait') void sayWhenWaiting();
   // Its end, whatever that is, is told by what is stored.
-  if (word === 'copy') pipeline.snapshot(LOADED_TABLES).catch(() => {});
+  if (word === 'copy')
+    pipeline
+      .snapshot(LOADED_TABLES.map((one) => one.join('.')))
+      .catch(() => {});
   if (word === 'close') void application.close();
 });
 // The program that kills us has died: so do we. None of these listeners keeps this process alive.

@@ -28,8 +28,17 @@ const CHUNKS = { mode: 'incremental', chunkRows: CHUNK_ROWS } as const;
 const MAX_SPILL_BYTES = 1024 ** 3;
 const BATCH = { maxTransactions: MAX_TRANSACTIONS, maxDelayMs: 1_000 };
 
+const TRANSACTION: ModeProgram = {
+  sink: TransactionSink,
+  options: () => ({}),
+};
+const MESSAGES: ModeProgram = {
+  sink: MessagesSink,
+  options: () => ({ messages: true }),
+};
+
 export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
-  transaction: { sink: TransactionSink, options: () => ({}) },
+  transaction: TRANSACTION,
   batch: { sink: BatchSink, options: () => ({ batchDelivery: BATCH }) },
   lib: {
     sink: StoreSink,
@@ -54,7 +63,7 @@ export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
       },
     }),
   },
-  messages: { sink: MessagesSink, options: () => ({ messages: true }) },
+  messages: MESSAGES,
   incremental: { sink: CopyingSink, options: () => ({ snapshot: CHUNKS }) },
   'incremental-lib': {
     sink: CopyingStoreSink,
@@ -88,6 +97,8 @@ export const MODE_PROGRAMS: Readonly<Record<ModeName, ModeProgram>> = {
       },
     }),
   },
+  wal2json: MESSAGES,
+  pglogical: TRANSACTION,
 };
 
 /** Its checkpoint is stored on its own. */

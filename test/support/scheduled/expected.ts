@@ -1,4 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Step } from './steps.js';
+
+/** How what tells a message apart begins. */
+const MESSAGE = 'message ';
 
 /** So many changes of the same kind, one behind the other. */
 export interface Run {
@@ -71,4 +75,47 @@ export function joined(runs: readonly Run[]): readonly Run[] {
     else all.push(run);
   }
   return all;
+}
+
+/**
+ * Whether this is what was done. The server sorts a message by where it ends, which is where the next change begins: when that is of another
+ * savepoint, it may send the change first, whether it streams or not.
+ */
+export function isAsDone(
+  delivered: readonly Run[],
+  done: readonly Run[],
+): boolean {
+  const [one, other] = [partsOf(delivered), partsOf(done)];
+  return (
+    isDeepStrictEqual(one.changes, other.changes) &&
+    one.messages.length === other.messages.length &&
+    one.messages.every(({ of, before }, at) => {
+      const message = other.messages[at];
+      return (
+        message?.of === of &&
+        (before === message.before || before === message.before + 1)
+      );
+    })
+  );
+}
+
+/** Changes, and messages with the number of changes before each. */
+function partsOf(runs: readonly Run[]): {
+  readonly changes: readonly Run[];
+  readonly messages: readonly {
+    readonly of: string;
+    readonly before: number;
+  }[];
+} {
+  const changes: Run[] = [];
+  const messages: { of: string; before: number }[] = [];
+  let before = 0;
+  for (const run of runs) {
+    if (run.of.startsWith(MESSAGE)) messages.push({ of: run.of, before });
+    else {
+      changes.push(run);
+      before += run.count;
+    }
+  }
+  return { changes: joined(changes), messages };
 }

@@ -20,6 +20,9 @@ export interface FittedRow {
   readonly identity: PlacedRow;
 }
 
+/** A row that is not there. */
+const NOTHING: PlacedRow = [];
+
 /** The place of a generated column, of which nobody is told. */
 const NOWHERE = -1;
 
@@ -37,6 +40,8 @@ export class KnownTable {
   } | null = null;
   /** The place of the column of each header that agrees with what was announced. */
   readonly #places = new Map<ColumnHeader, number>();
+  /** Lists of headers that are the announced columns in their order. */
+  #inOrder = new WeakSet<readonly ColumnHeader[]>();
 
   /** @param catalog - `null` when the catalog does not have the table */
   constructor(shape: TableShape, catalog: CatalogTable | null) {
@@ -93,17 +98,22 @@ export class KnownTable {
     const layout = rowLayout(shape, types);
     this.#shape = shape;
     this.#announced = { shape, layout };
-    this.#places.clear();
+    this.#forgetPlaces();
     return layout.relation;
   }
 
   #renew(table: CatalogTable): void {
     this.#catalog = table;
-    this.#places.clear();
+    this.#forgetPlaces();
     if (table.oid === this.#shape.oid) return;
     // Another table has the name.
     this.#shape = table;
     this.#unheardOf.clear();
+  }
+
+  #forgetPlaces(): void {
+    this.#places.clear();
+    this.#inOrder = new WeakSet();
   }
 
   /** Names of columns that neither the table nor the catalog has. */
@@ -143,17 +153,21 @@ export class KnownTable {
   }
 
   #placeTuple(tuple: Tuple | null, { columns }: RowLayout): PlacedRow | null {
-    const placed: (string | null | undefined)[] = columns.map(() => undefined);
-    if (tuple === null) return placed;
+    if (tuple === null) return NOTHING;
     const { headers, values } = tuple;
+    if (this.#inOrder.has(headers)) return values;
+    const placed: (string | null | undefined)[] = columns.map(() => undefined);
+    let isInOrder = headers.length === columns.length;
     for (const [index, header] of headers.entries()) {
       const place = this.#places.get(header);
       if (place === undefined) return null;
+      if (place !== index) isInOrder = false;
       if (place === NOWHERE) continue;
       if (placed[place] !== undefined)
         throw new MalformedMessage(`${header.label} came twice`);
       placed[place] = values[index];
     }
+    if (isInOrder) this.#inOrder.add(headers);
     return placed;
   }
 }

@@ -5,13 +5,13 @@ import type { CatalogTable, Relation } from '../../model/relation.js';
  * lacks a column which the table is still to get looks like one that left its TOASTed value alone, and an insert after it like one after a drop.
  * Each column counts from the first row that has it.
  *
- * @param stored - `undefined` when no shape was stored
+ * @param stored - `null` when no shape was stored
  */
 export function seenBefore(
   table: CatalogTable,
-  stored: Relation | undefined,
+  stored: Relation | null,
 ): CatalogTable {
-  if (stored?.oid !== table.oid) return table;
+  if (stored === null) return table;
   const names = new Set(stored.columns.map(({ name }) => name));
   return {
     ...table,

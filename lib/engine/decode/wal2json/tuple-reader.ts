@@ -48,6 +48,7 @@ export interface MetHeader {
 export class TupleReader {
   /** Those of a row that had all of them, in their order. */
   #expected: readonly MetHeader[] = [];
+  #headers: readonly ColumnHeader[] = [];
 
   /** @param met - all headers of the table, by their text */
   constructor(
@@ -55,36 +56,48 @@ export class TupleReader {
     private readonly met: Map<string, MetHeader>,
   ) {}
 
-  /** Reads what is between the brackets, and the one that closes. */
+  /**
+   * Reads what is between the brackets, and the one that closes.
+   *
+   * @returns the same list of headers for each row that has all of them
+   */
   read(reader: DocumentReader): Tuple {
     const expected = this.#expected;
-    const headers: ColumnHeader[] = [];
     const values: (string | null)[] = [];
-    const met: MetHeader[] = [];
     let next = 0;
+    /** Once the row differs from what was expected. */
+    let met: MetHeader[] | null = null;
     let isNew = false;
-    if (reader.takes(BRACKET)) return { headers, values };
-    do {
-      let found: MetHeader | undefined;
-      for (let i = next; i < expected.length; i++) {
-        const candidate = expected[i];
-        if (candidate !== undefined && reader.takes(candidate.bytes)) {
-          found = candidate;
-          next = i + 1;
-          break;
-        }
+    let ended = reader.takes(BRACKET);
+    while (!ended) {
+      let found = expected[next];
+      if (found !== undefined && reader.takes(found.bytes)) {
+        next++;
+      } else {
+        met ??= expected.slice(0, next);
+        const later = expected.findIndex(
+          ({ bytes }, index) => index > next && reader.takes(bytes),
+        );
+        found = expected[later] ?? this.#readHeader(reader);
+        if (later === -1) isNew = true;
+        else next = later + 1;
       }
-      if (found === undefined) {
-        found = this.#readHeader(reader);
-        isNew = true;
-      }
-      met.push(found);
-      headers.push(found.header);
+      met?.push(found);
       values.push(readValue(reader, found.header));
       reader.expect(AFTER_VALUE, 'the end of a column');
-    } while (reader.takes(COMMA));
-    reader.expect(BRACKET, 'the end of a row');
-    if (isNew) this.#expected = met;
+      if (!reader.takes(COMMA)) {
+        reader.expect(BRACKET, 'the end of a row');
+        ended = true;
+      }
+    }
+    if (met === null && next === expected.length)
+      return { headers: this.#headers, values };
+    met ??= expected.slice(0, next);
+    const headers = met.map(({ header }) => header);
+    if (isNew) {
+      this.#expected = met;
+      this.#headers = headers;
+    }
     return { headers, values };
   }
 
