@@ -112,11 +112,14 @@ export class Decoding {
     this.#review = state;
   }
 
-  begin({ finalLsn }: BeginMessage): void {
+  /** @returns `tables-gone` from where on a plugin that goes by names sends nothing of one */
+  begin({ finalLsn }: BeginMessage): 'tables-gone' | null {
     const due = this.#review;
-    if (due === null || finalLsn <= due.asOf) return;
+    if (due === null || finalLsn <= due.asOf) return null;
     this.#review = null;
+    if (due.lacksTables) return 'tables-gone';
     this.#decoder.review?.(due.tables);
+    return null;
   }
 
   /** See {@link DecoderScopes.beginScope}. */

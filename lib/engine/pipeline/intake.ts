@@ -195,7 +195,9 @@ export class PipelineIntake {
   ): void {
     if (message.kind === 'begin') {
       this.#ports.positions.begin();
-      this.#decoding.begin(message);
+      // The next connection finds out which.
+      if (this.#decoding.begin(message) === 'tables-gone')
+        this.#endWith(new ConnectionFault('a captured table is gone'));
     }
     this.#watched?.taken(message, bytes, start, end);
     const assembled = this.#assembler?.accept(message, end - start) ?? null;
