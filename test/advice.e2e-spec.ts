@@ -337,9 +337,11 @@ describe('transactions that are sent while they run', () => {
       'p',
       options,
     );
-    expect(warnings).toHaveLength(told);
+    // Where the tests keep their files may be memory, which is told too.
+    const about = warnings.filter((text) => text.includes('maxInflightBytes'));
+    expect(about).toHaveLength(told);
     if (told > 0)
-      expect(warnings[0]).toMatch(
+      expect(about[0]).toMatch(
         /maxInflightBytes \(16777216\).*logical_decoding_work_mem \(65536 kB\).*add spill: \{\}/,
       );
   });
