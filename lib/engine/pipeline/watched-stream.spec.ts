@@ -11,7 +11,6 @@ import type { DecodeFault } from '../decode/decoder.js';
 import { PglogicalDecoder } from '../decode/pglogical/pglogical-decoder.js';
 import type { CatalogTable } from '../model/relation.js';
 import type { RowMessage } from '../snapshot/incremental/stream-watch.js';
-import { TypeTable } from '../values/type-table.js';
 import { Decoding } from './decoding.js';
 
 const OID = 16_400;
