@@ -131,12 +131,20 @@ export class Decoding {
     return this.#decoder.scopes?.endScope(kept) ?? [];
   }
 
-  /** Lets somebody see the stream as text. */
-  watchedBy(watch: StreamWatch): WatchedStream {
+  /**
+   * Lets somebody see the stream as text.
+   *
+   * @param failed - is told what they could not be shown
+   */
+  watchedBy(
+    watch: StreamWatch,
+    failed: (fault: DecodeFault) => void,
+  ): WatchedStream {
     return new WatchedStream(
       watch,
       this.#ports.makeDecoder(new TypeTable('text', this.#types)),
       (name) => this.#tables.get(tableKey(name)) ?? null,
+      failed,
     );
   }
 }

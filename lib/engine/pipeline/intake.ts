@@ -100,7 +100,10 @@ export class PipelineIntake {
    */
   begin(assembler: Assembler, watch?: StreamWatch): void {
     this.#assembler = assembler;
-    if (watch !== undefined) this.#watched = this.#decoding.watchedBy(watch);
+    if (watch !== undefined)
+      this.#watched = this.#decoding.watchedBy(watch, (fault) =>
+        this.#halt(fault),
+      );
     this.#replay();
   }
 

@@ -1,4 +1,4 @@
-import type { Decoded, Decoder } from '../decode/decoder.js';
+import type { Decoded, DecodeFault, Decoder } from '../decode/decoder.js';
 import type { Lsn } from '../model/lsn.js';
 import type { CatalogTable, TableName } from '../model/relation.js';
 import type { ReplicationMessage } from '../model/replication-message.js';
@@ -6,6 +6,12 @@ import type {
   RowMessage,
   StreamWatch,
 } from '../snapshot/incremental/stream-watch.js';
+
+const TYPES_UNKNOWN: DecodeFault = {
+  kind: 'fault',
+  code: 'decode_failure',
+  detail: 'types of a table are not known to the copy beside the stream',
+};
 
 /**
  * Tells a watch what the stream brings, as the server's text: it compares that with rows that were read, and what the option `types` makes
@@ -15,19 +21,23 @@ export class WatchedStream {
   readonly #watch: StreamWatch;
   readonly #decoder: Decoder;
   readonly #tableOf: (name: TableName) => CatalogTable | null;
+  readonly #failed: (fault: DecodeFault) => void;
 
   /**
    * @param decoder - gives text, and knows nothing of the connection yet but types
    * @param tableOf - gives what the catalog has said of a table
+   * @param failed - is told of a message that cannot be decoded a second time: rows that were read may be older than what it says
    */
   constructor(
     watch: StreamWatch,
     decoder: Decoder,
     tableOf: (name: TableName) => CatalogTable | null,
+    failed: (fault: DecodeFault) => void,
   ) {
     this.#watch = watch;
     this.#decoder = decoder;
     this.#tableOf = tableOf;
+    this.#failed = failed;
   }
 
   /** A message, before its transaction is handed over. */
@@ -41,7 +51,8 @@ export class WatchedStream {
       case 'begin':
         this.#watch.begin(message);
         return;
-      // Announced once on a connection, and needed whenever watching begins.
+      // Said once on a connection, and needed whenever watching begins.
+      case 'aside':
       case 'relation':
       case 'type':
         this.#decode(bytes, start, end);
@@ -82,9 +93,21 @@ export class WatchedStream {
   #decode(bytes: Buffer, start: number, end: number): Decoded {
     for (;;) {
       const decoded = this.#decoder.decode(bytes, start, end);
-      if (decoded.kind === 'table-needed')
-        decoded.learn(this.#tableOf(decoded.name));
-      else if (decoded.kind !== 'announced') return decoded;
+      switch (decoded.kind) {
+        case 'table-needed':
+          decoded.learn(this.#tableOf(decoded.name));
+          break;
+        case 'announced':
+          break;
+        case 'types-needed':
+          this.#failed(TYPES_UNKNOWN);
+          return decoded;
+        case 'fault':
+          this.#failed(decoded);
+          return decoded;
+        default:
+          return decoded;
+      }
     }
   }
 
