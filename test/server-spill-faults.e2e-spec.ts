@@ -57,9 +57,10 @@ async function failing(
   });
   const client = await begun(source, 2_000);
   await waitFor(() => pipeline.status().streamed?.transactions === 1);
-  Object.assign(proxy, { sqlstate, text, times });
   const pid = await walsenderPid(source, pipeline.options.slotName);
   await terminateBackend(source, pid);
+  await waitFor(() => pipeline.state !== 'streaming');
+  Object.assign(proxy, { sqlstate, text, times });
   await waitFor(() => proxy.answered > 0);
   return { ...streaming, client, proxy, delays };
 }
@@ -71,7 +72,8 @@ describe.each(FAULTS)('a server that says %s, %s,', (sqlstate, text) => {
       text,
       2,
     );
-    await waitFor(() => proxy.answered === 2);
+    await waitFor(() => delays.length === 2);
+    expect(proxy.answered).toBe(2);
     await client.query('commit');
     await caughtUp();
     expect(delays).toEqual([250, 500]);
