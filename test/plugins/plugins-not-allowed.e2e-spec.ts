@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { DecoderOptions } from '../../lib/engine/options/decoder-options.js';
 import { capture, inserted } from '../support/capture.js';
 import { haltedFor, slotAndCheckpoint } from '../support/halted.js';
@@ -61,6 +61,50 @@ describe.skipIf(noPluginServer)('decoder/plugin_not_allowed', () => {
       pipeline.start();
       await pipeline.caughtUp();
       expect(inserted(applied, 'id')).toEqual([1, 2]);
+    },
+  );
+
+  const UNSEEN: DecoderOptions[] = [
+    { publication: 'p' },
+    ...DECODERS.slice(0, 2).map(([, , options]) => options),
+  ];
+
+  it.each(UNSEEN)(
+    'where the role may not read what is allowed, with and without a slot: $decoder',
+    async (options) => {
+      const { source, target } = await pglogicalSource(suite);
+      const user = `role_${source.name}`;
+      const password = 'planted-secret';
+      await source.query(
+        `create role ${user} login replication password '${password}'; grant usage on schema pglogical to ${user};
+         grant select on pglogical.replication_set, pglogical.replication_set_table to ${user};
+         create publication p for table t`,
+      );
+      onTestFinished(async () => {
+        await source.query(`drop owned by ${user}; drop role ${user}`);
+      });
+      const { pipeline, applied } = capture(source, {
+        target,
+        connection: { ...source.connection, user, password },
+        ...options,
+      });
+      const all = `'pgoutput', 'wal2json', 'pglogical_output'`;
+      for (const id of [1, 2]) {
+        await allow(`'other'`);
+        await source.query('insert into t values ($1)', [id]);
+        const before = await slotAndCheckpoint(source, target);
+        pipeline.start();
+        const halt = await haltedFor(pipeline, 'decoder/plugin_not_allowed');
+        expect(halt.detail).toMatch(
+          /^run, with what is listed already for the dots: ALTER SYSTEM SET output_plugin_libraries = …, '\w+'$/,
+        );
+        expect(await slotAndCheckpoint(source, target)).toEqual(before);
+        await allow(all);
+        pipeline.start();
+        await pipeline.caughtUp();
+        await pipeline.stop();
+      }
+      expect(inserted(applied, 'id')).toEqual([2]);
     },
   );
 

@@ -1,6 +1,6 @@
 import { isName } from '../model/names.js';
 import { ReplicantConfigError } from './config-error.js';
-import { flag, oneOf, positiveInteger } from './option-checks.js';
+import { flag, milliseconds, oneOf } from './option-checks.js';
 
 /** Name of the decoder: what reads the changes that an output plugin of the server writes. */
 export type DecoderName = 'pgoutput' | 'wal2json' | 'pglogical';
@@ -122,7 +122,7 @@ function resolveOwn(
           options.allowKeylessTables,
           false,
         ),
-        schemaCheckInterval: positiveInteger(
+        schemaCheckInterval: milliseconds(
           'schemaCheckInterval',
           options.schemaCheckInterval,
           30_000,

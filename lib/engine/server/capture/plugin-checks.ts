@@ -2,9 +2,12 @@ import { HaltError } from '../../model/halt.js';
 import { quoteLiteral } from '../identifiers.js';
 import type { CommandSession } from '../session.js';
 
+/** The setting of a server that lists the plugins which may be used. Servers before the releases of 2026 have none. */
+export const ALLOWED_PLUGINS = 'output_plugin_libraries';
+
 /**
  * Makes sure that the server lets an output plugin be used, and that what it sends can be read: plugins other than `pgoutput` send text in the
- * encoding of the database.
+ * encoding of the database. Most roles may not read what is allowed: then the server says so when the plugin is used.
  *
  * @throws {HaltError} `decoder/plugin_not_allowed`, `decoder/encoding_unsupported`
  */
@@ -13,13 +16,14 @@ export async function requirePlugin(
   plugin: string,
 ): Promise<void> {
   const [row] = await session.query(
-    `select pg_catalog.current_setting('output_plugin_libraries', true) as allowed, pg_catalog.current_setting('server_encoding') as encoding`,
+    `select (select setting from pg_catalog.pg_settings where name = '${ALLOWED_PLUGINS}') as allowed,
+      pg_catalog.current_setting('server_encoding') as encoding`,
   );
   const { allowed, encoding } = row ?? {};
   const listed = typeof allowed === 'string' ? names(allowed) : [plugin];
   if (!listed.includes(plugin))
     throw new HaltError('decoder/plugin_not_allowed', {
-      detail: `run: ALTER SYSTEM SET output_plugin_libraries = ${[...listed, plugin].map(quoteLiteral).join(', ')}`,
+      detail: `run: ALTER SYSTEM SET ${ALLOWED_PLUGINS} = ${[...listed, plugin].map(quoteLiteral).join(', ')}`,
     });
   if (encoding !== 'UTF8')
     throw new HaltError('decoder/encoding_unsupported', {
