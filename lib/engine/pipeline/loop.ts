@@ -8,6 +8,7 @@ import { within } from '../model/within.js';
 import { PipelineConnection } from './connection.js';
 import type { ConnectionSubject, RunningCopy } from './subject.js';
 import { askAboutChanges } from './schema.js';
+import { captureSetOf } from '../server/capture/capture-set-of.js';
 import {
   judgeError,
   type JudgedError,
@@ -294,5 +295,6 @@ export class PipelineLoop {
 
 /** Reads transactions when they have committed. */
 function withoutStreaming(subject: ConnectionSubject): ConnectionSubject {
-  return { ...subject, options: { ...subject.options, streaming: null } };
+  const options = { ...subject.options, streaming: null };
+  return { ...subject, options, capture: captureSetOf(options) };
 }
