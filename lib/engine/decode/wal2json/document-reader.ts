@@ -78,8 +78,12 @@ export class DocumentReader {
   string(): string {
     const start = this.#at;
     const bits = this.#passString();
-    if (bits >= ESCAPED) return unescaped(this.#decode(start, this.#at));
-    return bits < FIRST_BEYOND_ASCII
+    const isAscii = (bits & FIRST_BEYOND_ASCII) === 0;
+    if (bits >= ESCAPED)
+      return unescaped(
+        isAscii ? this.#cut(start, this.#at) : this.#decode(start, this.#at),
+      );
+    return isAscii
       ? this.#cut(start + 1, this.#at - 1)
       : this.#decode(start + 1, this.#at - 1);
   }
