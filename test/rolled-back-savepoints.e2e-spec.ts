@@ -1,5 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { mayBeRolledBack } from '../lib/engine/server/subtransactions.js';
+import type { CommandSession } from '../lib/engine/server/session.js';
+import {
+  mayBeRolledBack,
+  mayBeRolledBackSince,
+} from '../lib/engine/server/subtransactions.js';
 import type { Queryable } from './support/logical-slot.js';
 import { nearEndOfXids, useUpXids } from './support/next-xid.js';
 import { PostgresServer } from './support/postgres-server.js';
@@ -19,6 +23,10 @@ const suite = useServer({
 
 /** More than 4,096 chunks of a large value, each of which is a change to the server: those go to its own disk first. */
 const LARGE_ROW = `insert into t select 2, repeat('x', 9000000)`;
+
+function emit(text: string): string {
+  return `select pg_logical_emit_message(true, 'p', '${text}')`;
+}
 
 describe('a savepoint of which the server does not say that it was rolled back', () => {
   it.each([
@@ -51,6 +59,35 @@ describe('a savepoint of which the server does not say that it was rolled back',
     },
   );
 
+  it('is left out, when it had messages, and what the server wrote to disk is not published', async () => {
+    const { source, pipeline, read, caughtUp } = await streamingOn(suite, {
+      maxInflightBytes: 50_000_000,
+    });
+    await source.query(
+      'create table u(id int, v text); alter table u alter v set storage external',
+    );
+    const warnings: string[] = [];
+    pipeline.on('warning', ({ message }) => warnings.push(message));
+    const client = await source.connect();
+    await client.query(
+      `begin; ${insert(1, 1)}; savepoint a; ${emit('undone')}; insert into u select 2, repeat('x', 9000000)`,
+    );
+    await source.query(insert(9, 9));
+    await caughtUp();
+    expect(pipeline.status().streamed?.transactions).toBe(1);
+    await client.query(
+      `rollback to a; ${insert(101, 900)}; ${emit('kept')}; commit`,
+    );
+    await caughtUp();
+    expect(read.map(({ ids, messages }) => [ids, messages])).toEqual([
+      [[9], []],
+      [[1, ...range(101, 900)], ['kept']],
+    ]);
+    expect(warnings).toContainEqual(
+      expect.stringContaining('does not tell all that was rolled back'),
+    );
+  });
+
   it('costs others nothing: savepoints that were kept are delivered as they were streamed', async () => {
     const { source, pipeline, read, caughtUp } = await streamingOn(suite);
     const warnings: string[] = [];
@@ -58,8 +95,14 @@ describe('a savepoint of which the server does not say that it was rolled back',
     await source.query(
       `begin; savepoint a; ${insert(1, 500)}; savepoint b; ${insert(501, 1000)}; release b; savepoint c; ${insert(1001, 1500)}; commit`,
     );
+    await source.query(
+      `begin; ${emit('first')}; ${insert(2001, 2500)}; savepoint a; ${insert(2501, 3000)}; rollback to a; ${insert(3001, 3500)}; commit`,
+    );
     await caughtUp();
-    expect(read.map(({ ids }) => ids)).toEqual([range(1, 1500)]);
+    expect(read.map(({ ids, messages }) => [ids, messages])).toEqual([
+      [range(1, 1500), []],
+      [[...range(2001, 2500), ...range(3001, 3500)], ['first']],
+    ]);
     expect(warnings).toEqual([]);
   });
 });
@@ -95,15 +138,19 @@ async function verdictsOf(source: TestDatabase): Promise<{
   return { xids, verdicts: await verdicts() };
 }
 
-function rolledBack(
-  source: Queryable,
-  subxids: readonly number[],
-): Promise<boolean> {
+function sessionOf(source: Queryable): CommandSession {
   const query = (
     text: string,
     values?: readonly unknown[],
   ): Promise<Record<string, string | null>[]> => source.query(text, values);
-  return mayBeRolledBack({ query, queryPatiently: query }, subxids);
+  return { query, queryPatiently: query };
+}
+
+function rolledBack(
+  source: Queryable,
+  subxids: readonly number[],
+): Promise<boolean> {
+  return mayBeRolledBack(sessionOf(source), subxids);
 }
 
 describe('the server', () => {
@@ -115,6 +162,27 @@ describe('the server', () => {
     const [kept = 0, undone = 0, , last = 0] = xids;
     expect(await rolledBack(source, [kept, last])).toBe(false);
     expect(await rolledBack(source, [kept, undone, last])).toBe(true);
+  });
+
+  it('knows whether anything else was rolled back since a transaction began, unless too much did', async () => {
+    const source = await suite.database();
+    await source.query('create table t(id int)');
+    const { xids } = await verdictsOf(source);
+    const [kept = 0, undone = 0, within = 0, last = 0] = xids;
+    const since = (xid: number, known: number[]): Promise<boolean> =>
+      mayBeRolledBackSince(sessionOf(source), xid, known);
+    expect(await since(kept, [undone, within])).toBe(false);
+    expect(await since(kept, [within])).toBe(true);
+    expect(await since(kept, [])).toBe(true);
+    expect(await since(last, [])).toBe(false);
+    await source.query(
+      `do $$ begin
+         for i in 1..100001 loop
+           begin insert into t values (i); exception when division_by_zero then end;
+         end loop;
+       end $$`,
+    );
+    expect(await since(last, [])).toBe(true);
   });
 
   it('knows it on a standby that has the commit', async () => {

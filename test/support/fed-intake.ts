@@ -27,6 +27,7 @@ export function intakePorts(own: Partial<IntakePorts> = {}): IntakePorts {
     makeDecoder: (types) => new PgoutputDecoder(types),
     catalog: typeCatalog(),
     rolledBack: () => Promise.resolve(false),
+    rolledBackSince: () => Promise.resolve(false),
     takes: () => true,
     push: () => {},
     arrived: () => {},

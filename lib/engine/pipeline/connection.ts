@@ -25,7 +25,10 @@ import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { type CommandSession, withSqlSession } from '../server/session.js';
-import { mayBeRolledBack } from '../server/subtransactions.js';
+import {
+  mayBeRolledBack,
+  mayBeRolledBackSince,
+} from '../server/subtransactions.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -96,6 +99,8 @@ export class PipelineConnection {
       catalog: sourceCatalog((question) => this.#ask(question)),
       rolledBack: (subxids) =>
         this.#ask((sql) => mayBeRolledBack(sql, subxids)),
+      rolledBackSince: (xid, known) =>
+        this.#ask((sql) => mayBeRolledBackSince(sql, xid, known)),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),

@@ -37,6 +37,8 @@ export interface IntakePorts extends DecodingPorts {
   readonly positions: Positions;
   /** Stops reading and asks whether any of these subtransactions, of a transaction that has committed, may have been rolled back. */
   rolledBack(subxids: readonly number[]): Promise<boolean>;
+  /** The same of all that began after this transaction, but for those that are known to be. */
+  rolledBackSince(xid: number, known: readonly number[]): Promise<boolean>;
   /** Whether a message outside transactions concerns the sink. */
   takes(prefix: string): boolean;
   /** Takes what is ready for the sink. */
@@ -233,12 +235,7 @@ export class PipelineIntake {
     this.#ports.replaying(true);
     this.#beginScope();
     try {
-      const { subtransactions } = transaction;
-      // PostgreSQL 14 to 18 forget to say so of one that had more than 4,096 changes in files of the server.
-      if (
-        subtransactions.size > 0 &&
-        (await this.#ports.rolledBack([...subtransactions]))
-      )
+      if (await this.#hidesRollback(transaction))
         return this.#endWith(new PlainReadingFault(commit.commitLsn));
       const whole = await replay(transaction, commit, {
         get closed() {
@@ -257,6 +254,21 @@ export class PipelineIntake {
       if (this.#closed) return;
       this.#fail(error instanceof SpillError ? spillFailed(error) : error);
     }
+  }
+
+  /** PostgreSQL 14 to 18 forget to say so of a subtransaction that had more than 4,096 changes in files of the server. */
+  async #hidesRollback({
+    xid,
+    subtransactions,
+    hasMessages,
+    rolledBack,
+  }: StreamedTransaction): Promise<boolean> {
+    if (hasMessages)
+      return await this.#ports.rolledBackSince(xid, [...rolledBack]);
+    return (
+      subtransactions.size > 0 &&
+      (await this.#ports.rolledBack([...subtransactions]))
+    );
   }
 
   #beginScope(): void {

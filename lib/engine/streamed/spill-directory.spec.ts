@@ -49,6 +49,13 @@ describe('SpillDirectory', () => {
     return ((await stat(name)).mode & 0o7777).toString(8);
   }
 
+  it('says so where nobody can make a folder, and does not try for ever', async () => {
+    const nowhere = new SpillDirectory('/proc/1/spill/slot', false);
+    await expect(nowhere.prepare()).rejects.toMatchObject({
+      name: 'SpillError',
+    });
+  });
+
   it('has a folder for each slot of each database', () => {
     expect(path).toBe(join(root, 'spill', '7500000000000000001-16384-orders'));
   });
@@ -111,7 +118,10 @@ describe('SpillDirectory', () => {
     await writeFile(path, '');
     await expect(
       new SpillDirectory(path, false).prepare(),
-    ).rejects.toMatchObject({ code: 'EEXIST' });
+    ).rejects.toMatchObject({
+      code: 'folder',
+      message: 'the spill folder is no folder',
+    });
   });
 
   it('removes files that a killed process has left, and nothing else', async () => {

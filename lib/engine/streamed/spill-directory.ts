@@ -10,7 +10,7 @@ import {
   unlink,
   type FileHandle,
 } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ChecksumSeal, CipherSeal, type BlockSeal } from './block-seal.js';
 import { codeOf, SpillError, spillError } from './spill-error.js';
 import { SpillFile } from './spill-file.js';
@@ -119,7 +119,7 @@ export class SpillDirectory {
   }
 
   async #makeFolder(): Promise<void> {
-    await mkdir(this.#path, { recursive: true, mode: FOLDER_MODE });
+    await makeFolders(this.#path);
     const folder = await lstat(this.#path);
     const fault = folderFault(folder);
     if (fault !== null)
@@ -163,6 +163,25 @@ async function onceMoreWhenGone<T>(action: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
     return await action();
+  }
+}
+
+/** Unlike `mkdir()` with its option `recursive`, which tries for ever where a file system lets nobody make a folder and says `ENOENT`. */
+async function makeFolders(path: string): Promise<void> {
+  try {
+    await makeFolder(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolders(dirname(path));
+    await makeFolder(path);
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 

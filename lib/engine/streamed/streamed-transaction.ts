@@ -29,7 +29,10 @@ export class StreamedTransaction {
   #bytesOnDisk = 0;
   /** Messages came since the last row of no savepoint: one that is open by then may be theirs. */
   #messagesOpen = false;
+  #hasMessages = false;
   #isUnclear = false;
+  /** What the server said was rolled back. */
+  readonly #rolledBack = new Set<number>();
   /** Tables by OID that the server has announced in it, and counts as announced when it commits; with the number of the announcement. */
   readonly announced = new Map<number, number>();
 
@@ -66,6 +69,16 @@ export class StreamedTransaction {
     return this.#isUnclear;
   }
 
+  /** The server does not say to which of its subtransactions they belong, and may not say that one was rolled back. */
+  get hasMessages(): boolean {
+    return this.#hasMessages;
+  }
+
+  /** Subtransactions of which the server has said that they were rolled back. There may be more. */
+  get rolledBack(): ReadonlySet<number> {
+    return this.#rolledBack;
+  }
+
   get file(): TransactionFile | null {
     return this.#file;
   }
@@ -80,7 +93,7 @@ export class StreamedTransaction {
   ): void {
     if (subxid !== this.#current) this.#enter(subxid);
     if (subxid === this.xid) {
-      if (tag === MESSAGE) this.#messagesOpen = true;
+      if (tag === MESSAGE) this.#hasMessages = this.#messagesOpen = true;
       else if (ROWS.has(tag)) this.#messagesOpen = false;
     }
     this.#log.append(subxid, tag, bytes, start, end);
@@ -91,6 +104,8 @@ export class StreamedTransaction {
     this.announced.clear();
     this.#isUnclear ||= this.#messagesOpen;
     this.#subtransactions.delete(subxid);
+    if (this.#rolledBack.size < MOST_SUBTRANSACTIONS)
+      this.#rolledBack.add(subxid);
     // One that changed nothing but what is not published: nothing came of it, and nothing will.
     if (isLater(subxid, this.#newest)) return;
     this.#aborted.add(subxid);
