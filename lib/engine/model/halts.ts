@@ -52,9 +52,9 @@ export const HALTS = {
   },
   'preflight/self_feeding': {
     cause:
-      'A publication carries the table of the checkpoint, so that every checkpoint would be a change, which would be a checkpoint, for ever.',
+      'What is captured includes the table of the checkpoint, so that every checkpoint would be a change, which would be a checkpoint, for ever.',
     remedy:
-      'Leave the checkpoint table out of the publication: publish the tables by name instead.',
+      'Leave the checkpoint table out of the publication, the option tables or the replication sets: publish the tables by name instead.',
   },
   'preflight/wal_level': {
     cause:
@@ -273,19 +273,20 @@ export const HALTS = {
     remedy: 'Use the decoder pgoutput: the server converts what it sends.',
   },
   'decoder/table_missing': {
-    cause: 'A table of the option tables does not exist.',
-    remedy: 'Create the table, or correct the option tables.',
+    cause:
+      'A table of the option tables does not exist, or is none whose rows wal2json sends.',
+    remedy:
+      'Create the table, or correct the option tables: names stand there as they are, without quotes, and partitions in place of what they are part of.',
   },
   'decoder/table_keyless': {
     cause:
       'A table of the option tables has neither a usable replica identity nor REPLICA IDENTITY FULL, and wal2json leaves out its updates and deletes without an error.',
-    remedy:
-      'Add a primary key, or run: ALTER TABLE … REPLICA IDENTITY FULL; or set allowKeylessTables: true where inserts alone are wanted.',
+    remedy: `Add a primary key, or run: ALTER TABLE … REPLICA IDENTITY FULL; or set allowKeylessTables: true where inserts alone are wanted. An update or delete that was left out already comes no more, also when the table has an identity again: then drop the slot, ${LOAD_ANEW}.`,
   },
   'decoder/replication_set_missing': {
     cause:
       'A replication set of the option replicationSets does not exist on the server, or pglogical has no node there.',
-    remedy: `Create the node and the set (pglogical.create_node, pglogical.create_replication_set), or correct the option replicationSets. The server cannot decode what was written while a set was gone, even when it is created again: then drop the slot, ${LOAD_ANEW}.`,
+    remedy: `Create the extension (shared_preload_libraries needs pglogical), the node and the set (pglogical.create_node, pglogical.create_replication_set), or correct the option replicationSets. The server cannot decode what was written while a set was gone, even when it is created again: then drop the slot, ${LOAD_ANEW}.`,
   },
   'decoder/lsn_missing': {
     cause: 'A message of the output plugin lacks its position in the WAL.',

@@ -111,7 +111,8 @@ function findMisfit(
 ): string | null {
   if (row.slot_type !== 'logical') return 'the slot is not logical';
   if (row.database !== database) return 'the slot belongs to another database';
-  if (row.plugin !== plugin) return 'the slot uses another output plugin';
+  if (row.plugin !== plugin)
+    return `the slot uses another output plugin, ${row.plugin}`;
   if (row.temporary === true) return 'the slot is temporary';
   if (row.two_phase === true) return 'the slot decodes prepared transactions';
   return null;

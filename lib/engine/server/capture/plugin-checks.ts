@@ -23,7 +23,7 @@ export async function requirePlugin(
   const listed = typeof allowed === 'string' ? names(allowed) : [plugin];
   if (!listed.includes(plugin))
     throw new HaltError('decoder/plugin_not_allowed', {
-      detail: `run: ALTER SYSTEM SET ${ALLOWED_PLUGINS} = ${[...listed, plugin].map(quoteLiteral).join(', ')}`,
+      detail: `run: ALTER SYSTEM SET ${ALLOWED_PLUGINS} = ${[...new Set([...listed.flatMap(apart), plugin])].map(quoteLiteral).join(', ')}`,
     });
   if (encoding !== 'UTF8')
     throw new HaltError('decoder/encoding_unsupported', {
@@ -39,4 +39,9 @@ function names(list: string): string[] {
   return [...list.matchAll(NAME)].map(([text, quoted]) =>
     quoted === undefined ? text : quoted.replaceAll('""', '"'),
   );
+}
+
+/** Several names between one pair of quotes are one name, which nobody meant. */
+function apart(name: string): string[] {
+  return name.split(',').flatMap((part) => part.trim() || []);
 }
