@@ -16,9 +16,16 @@ export interface KnownCatalog {
   readonly shapeOf: (oid: number) => Relation | null;
 }
 
+/** What a connection reads. */
+export interface DecodedStream {
+  readonly name: DecoderName;
+  /** Whether logical decoding messages are wanted. */
+  readonly messages: boolean;
+}
+
 /** Makes the decoder of a connection. */
 export function makeDecoder(
-  name: DecoderName,
+  { name, messages }: DecodedStream,
   types: ColumnTypes,
   { tables, shapeOf }: KnownCatalog,
 ): Decoder {
@@ -29,6 +36,7 @@ export function makeDecoder(
       return new Wal2jsonDecoder(
         types,
         tables.map((table) => seenBefore(table, shapeOf(table.oid))),
+        messages,
       );
     case 'pglogical':
       return new PglogicalDecoder(

@@ -92,10 +92,17 @@ export class PipelineConnection {
     const ports: IntakePorts = {
       positions: this.positions,
       makeDecoder: (types) =>
-        makeDecoder(subject.options.decoder.name, types, {
-          tables,
-          shapeOf: (oid) => subject.schema.history.shapeOf(oid),
-        }),
+        makeDecoder(
+          {
+            name: subject.options.decoder.name,
+            messages: subject.options.messages,
+          },
+          types,
+          {
+            tables,
+            shapeOf: (oid) => subject.schema.history.shapeOf(oid),
+          },
+        ),
       catalog: sourceCatalog((question) => this.#ask(question)),
       rolledBack: (subxids) =>
         this.#ask((sql) => mayBeRolledBack(sql, subxids)),

@@ -13,7 +13,9 @@ import {
   catalogTable,
   Wal2jsonDecoding,
 } from '../../../../test/support/wal2json-decoding.js';
+import { TypeTable } from '../../values/type-table.js';
 import type { Decoded } from '../decoder.js';
+import { Wal2jsonDecoder } from './wal2json-decoder.js';
 
 const TABLE = catalogTable(['id', 'v']);
 
@@ -24,6 +26,13 @@ function decode(bytes: Buffer): Decoded {
 function fault(detail: string, code = 'decode_failure'): object {
   return { kind: 'fault', code, detail };
 }
+
+it('messages are set aside where nobody wants them', () => {
+  const decoder = new Wal2jsonDecoder(new TypeTable('exact'), [TABLE], false);
+  expect(decoder.decode(messageDocument('prefix', 'content'))).toEqual({
+    kind: 'aside',
+  });
+});
 
 describe('transactions', () => {
   it('begin where their commit record starts', () => {

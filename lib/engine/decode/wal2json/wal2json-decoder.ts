@@ -44,12 +44,21 @@ const ACTION = literal('{"action":');
 export class Wal2jsonDecoder implements Decoder {
   readonly #types: ColumnTypes;
   readonly #known: KnownTables;
+  readonly #messages: boolean;
   readonly #reader = new DocumentReader();
   readonly #rows = new RowReader();
 
-  /** @param tables - those that the plugin was told to send, as the catalog has them at the start of the connection */
-  constructor(types: ColumnTypes, tables: readonly CatalogTable[]) {
+  /**
+   * @param tables - those that the plugin was told to send, as the catalog has them at the start of the connection
+   * @param messages - whether logical decoding messages are wanted: the plugin sends them in any case
+   */
+  constructor(
+    types: ColumnTypes,
+    tables: readonly CatalogTable[],
+    messages = true,
+  ) {
     this.#types = types;
+    this.#messages = messages;
     this.#known = new KnownTables(tables);
   }
 
@@ -92,10 +101,15 @@ export class Wal2jsonDecoder implements Decoder {
       case 'commit':
         return readCommit(this.#reader);
       case 'message':
-        return readLogicalMessage(this.#reader);
+        return this.#readMessage();
       default:
         return this.#readRow(this.#rows.read(this.#reader, kind));
     }
+  }
+
+  #readMessage(): Decoded {
+    const message = readLogicalMessage(this.#reader);
+    return this.#messages ? message : { kind: 'aside' };
   }
 
   #readRow(row: RowDocument): Decoded {
