@@ -13,14 +13,14 @@ const DECODERS: [allowed: string, run: string, options: DecoderOptions][] = [
     { decoder: 'wal2json', tables: [['public', 't']] },
   ],
   [
-    'pgoutput, "Odd, name"',
-    `'pgoutput', 'Odd, name', 'pglogical_output'`,
+    'pgoutput, "Odd name"',
+    `'pgoutput', 'Odd name', 'pglogical_output'`,
     { decoder: 'pglogical', replicationSets: 'default' },
   ],
   [
     // What is written instead of a list.
     `'pgoutput,wal2json'`,
-    `'pgoutput,wal2json', 'wal2json'`,
+    `'pgoutput', 'wal2json'`,
     { decoder: 'wal2json', tables: [['public', 't']] },
   ],
 ];
