@@ -66,7 +66,8 @@ describe.skipIf(noPluginServer)('a replication set', () => {
     await createSet(source);
     pipeline.start();
     await haltedFor(pipeline, 'command_error/exhausted');
-    expect(inserted(applied, 'id')).toEqual([1, 2]);
+    // The error may overtake what was decoded before it.
+    expect([[1], [1, 2]]).toContainEqual(inserted(applied, 'id'));
   });
 
   it('is missing when it is dropped while it streams', async () => {
