@@ -249,7 +249,8 @@ it.each([
 ])('reads 1 MB of %s whole', (_, value, typeOid) => {
   const used = new Wal2jsonDecoding([catalogTable([{ name: 'v', typeOid }])]);
   const row = insertDocument({ columns: [{ name: 'v', typeOid, value }] });
-  expect(used.decode(row)).toMatchObject({
-    record: { v: typeOid === 17 ? Buffer.from(value, 'hex') : value },
-  });
+  const decoded = used.decode(row);
+  const read = decoded.kind === 'insert' ? decoded.record['v'] : null;
+  // A comparison byte by byte takes half a minute.
+  expect(Buffer.isBuffer(read) ? read.toString('hex') : read).toBe(value);
 });
