@@ -50,17 +50,17 @@ describe.skipIf(noPluginServer)('a table that wal2json is asked for', () => {
     expect(inserted(applied, 'id')).toEqual([1]);
   });
 
-  it('is missing although another of the list is there, and is named with its quotes', async () => {
+  it('is missing although another of the list is there, and is named with its quotes, as all that are missing', async () => {
     const { source, target } = await sourceAndTarget(suite, TABLE);
     const { pipeline } = capture(source, {
       target,
       decoder: 'wal2json',
-      tables: [...TABLES, ['Odd "schema"', 'it is, not.here']],
+      tables: [...TABLES, ['Odd "schema"', 'it is, not.here'], ['public', 'z']],
     });
     pipeline.start();
     const halt = await haltedFor(pipeline, 'decoder/table_missing');
     expect(halt.detail).toBe(
-      '"Odd ""schema"""."it is, not.here" does not exist',
+      '"Odd ""schema"""."it is, not.here" does not exist; public.z does not exist',
     );
   });
 

@@ -55,17 +55,20 @@ export class NamedTables implements CaptureSet {
 
   async check(session: CommandSession): Promise<void> {
     await requirePlugin(session, this.plugin);
-    for (const row of await session.query(this.#oddSql)) {
-      const { name, oddity } = row;
-      if (oddity !== 'keyless')
-        throw new HaltError('decoder/table_missing', {
-          detail: `${name} ${oddity}`,
-        });
-      if (!this.#allowKeyless)
-        throw new HaltError('decoder/table_keyless', {
-          detail: `${name} has no replica identity`,
-        });
-    }
+    const odd = await session.query(this.#oddSql);
+    const missing = odd.filter(({ oddity }) => oddity !== 'keyless');
+    if (missing.length > 0)
+      throw new HaltError('decoder/table_missing', {
+        detail: missing
+          .map(({ name, oddity }) => `${name} ${oddity}`)
+          .join('; '),
+      });
+    if (odd.length > 0 && !this.#allowKeyless)
+      throw new HaltError('decoder/table_keyless', {
+        detail: odd
+          .map(({ name }) => `${name} has no replica identity`)
+          .join('; '),
+      });
   }
 
   async refuseSelfFeeding(
