@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { recordedFrames } from '../../../../test/support/recorded-frames.js';
 import {
   type CatalogDecoding,
   catalogTable,
@@ -10,27 +10,7 @@ import { parseLsn } from '../../model/lsn.js';
 import type { CatalogTable } from '../../model/relation.js';
 import type { Decoded } from '../decoder.js';
 
-// Recorded from a real server; plugins.sql beside it says how.
-const recording: unknown = JSON.parse(
-  readFileSync(
-    new URL('../../../../test/fixtures/pglogical-v1.json', import.meta.url),
-    'utf8',
-  ),
-);
-
-function frames(): Buffer[] {
-  if (
-    typeof recording !== 'object' ||
-    recording === null ||
-    !('frames' in recording) ||
-    !Array.isArray(recording.frames)
-  ) {
-    throw new Error('not a recording');
-  }
-  return recording.frames.map((hex) => Buffer.from(String(hex), 'hex'));
-}
-
-const FRAMES = frames();
+const FRAMES = recordedFrames('pglogical-v1.json');
 
 /** The catalog as it was when the recording ended. */
 const TABLES: Readonly<

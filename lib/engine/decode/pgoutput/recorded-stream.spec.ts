@@ -1,32 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { recordedFrames } from '../../../../test/support/recorded-frames.js';
 import { parseLsn } from '../../model/lsn.js';
 import { TypeTable } from '../../values/type-table.js';
 import type { Decoded } from '../decoder.js';
 import { PgoutputDecoder } from './pgoutput-decoder.js';
 
-// Recorded from a real server; pgoutput-v1.sql beside it says how.
-const recording: unknown = JSON.parse(
-  readFileSync(
-    new URL('../../../../test/fixtures/pgoutput-v1.json', import.meta.url),
-    'utf8',
-  ),
-);
-
-function frames(): Buffer[] {
-  if (
-    typeof recording !== 'object' ||
-    recording === null ||
-    !('frames' in recording) ||
-    !Array.isArray(recording.frames)
-  ) {
-    throw new Error('not a recording');
-  }
-  return recording.frames.map((hex) => Buffer.from(String(hex), 'hex'));
-}
-
 const decoder = new PgoutputDecoder(new TypeTable('exact'));
-const messages = frames().map((frame) => decoder.decode(frame));
+const messages = recordedFrames('pgoutput-v1.json').map((frame) =>
+  decoder.decode(frame),
+);
 
 function rowsOf(table: string): Decoded[] {
   return messages.filter(

@@ -1,33 +1,13 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { recordedFrames } from '../../../../test/support/recorded-frames.js';
 import {
   catalogTable,
   Wal2jsonDecoding,
 } from '../../../../test/support/wal2json-decoding.js';
 import type { Decoded } from '../decoder.js';
 
-// Recorded from a real server; plugins.sql beside it says how.
-const recording: unknown = JSON.parse(
-  readFileSync(
-    new URL('../../../../test/fixtures/wal2json-v2.json', import.meta.url),
-    'utf8',
-  ),
-);
-
-function frames(): Buffer[] {
-  if (
-    typeof recording !== 'object' ||
-    recording === null ||
-    !('frames' in recording) ||
-    !Array.isArray(recording.frames)
-  ) {
-    throw new Error('not a recording');
-  }
-  return recording.frames.map((hex) => Buffer.from(String(hex), 'hex'));
-}
-
-const FRAMES = frames();
+const FRAMES = recordedFrames('wal2json-v2.json');
 
 /** Tables of which the documents do not show everything; all others are known from documents alone. */
 const TABLES = [
