@@ -1,4 +1,3 @@
-import { makeDecoder } from '../decode/make-decoder.js';
 import type { ConnectionSubject } from './subject.js';
 import type { Work } from '../deliver/work.js';
 import { deferred } from '../model/deferred.js';
@@ -16,7 +15,7 @@ import { CopyBesideStream } from './copy-beside-stream.js';
 import { InitialSnapshot } from './initial-snapshot.js';
 import { type IntakePorts, PipelineIntake } from './intake.js';
 import { withPlannedSession } from './opening.js';
-import { sourceCatalog } from './source-catalog.js';
+import { sourceQuestions } from './source-questions.js';
 import { ServerNotices } from './server-notices.js';
 import { ShapeStorage } from './shapes.js';
 import { Streamed } from './streamed.js';
@@ -25,10 +24,6 @@ import { readCheckpoint, watermarkOf } from '../server/checkpoint-reading.js';
 import type { StreamPlan } from '../server/connect-chain.js';
 import type { Phase } from '../server/error-classes.js';
 import { type CommandSession, withSqlSession } from '../server/session.js';
-import {
-  mayBeRolledBack,
-  mayBeRolledBackSince,
-} from '../server/subtransactions.js';
 import { Feedback } from '../source/feedback.js';
 import { PacedReading, type Reading } from '../source/paced-reading.js';
 import { Positions } from '../source/positions.js';
@@ -91,23 +86,7 @@ export class PipelineConnection {
     });
     const ports: IntakePorts = {
       positions: this.positions,
-      makeDecoder: (types) =>
-        makeDecoder(
-          {
-            name: subject.options.decoder.name,
-            messages: subject.options.messages,
-          },
-          types,
-          {
-            tables,
-            shapeOf: (oid) => subject.schema.history.shapeOf(oid),
-          },
-        ),
-      catalog: sourceCatalog((question) => this.#ask(question)),
-      rolledBack: (subxids) =>
-        this.#ask((sql) => mayBeRolledBack(sql, subxids)),
-      rolledBackSince: (xid, known) =>
-        this.#ask((sql) => mayBeRolledBackSince(sql, xid, known)),
+      ...sourceQuestions(subject, tables, (question) => this.#ask(question)),
       takes: (prefix) => subject.sink.message?.takes(prefix) === true,
       push: (work) => this.#push(work),
       arrived: (end) => this.#delivery.arrived(end),
